@@ -1,0 +1,108 @@
+"""The faults that becalm reports, each with a stable code and a process exit code.
+
+Every error that a user can cause or mend is a `PluginError`. Its first line is the whole
+story (what, where, what to do), because Argo CD shows all of stderr in its UI. Anything
+else that escapes is a bug and ends with `EXIT_BUG` and a traceback.
+
+No constructor prints, and none may be given a secret value.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+EXIT_BUG = 70
+
+
+class PluginError(Exception):
+    """A fault that the user can mend.
+
+    Args:
+        what: what is wrong, in one sentence without the final full stop.
+        where: the place (file, `file:line`, object, option), or None when there is none.
+        hint: what to do about it, in one sentence, or None.
+        details: further lines, shown below the first one; never a secret value.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        details: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+        self.details = details
+
+    def first_line(self) -> str:
+        """The message in one line: `where: what; hint`."""
+        parts = f"{self.where}: {self.what}" if self.where else self.what
+        if self.hint:
+            parts += f"; {self.hint}"
+        return " ".join(parts.split())
+
+    def __str__(self) -> str:
+        return "\n".join((self.first_line(), *self.details))
+
+
+class ConfigError(PluginError):
+    """Options, environment, parameters or the seed are missing or wrong."""
+
+    code = "config"
+    exit_code = 2
+
+
+class SourceError(PluginError):
+    """The chart, its archives or its values cannot be read or are refused."""
+
+    code = "source"
+    exit_code = 3
+
+
+class ToolMissingError(PluginError):
+    """helm or kustomize is not there, or too old."""
+
+    code = "tool-missing"
+    exit_code = 4
+
+
+class ToolFailedError(PluginError):
+    """helm or kustomize ended with an error, or printed more than the limit."""
+
+    code = "tool-failed"
+    exit_code = 5
+
+
+class ToolTimeoutError(PluginError):
+    """helm or kustomize did not end within its time limit and was killed."""
+
+    code = "tool-timeout"
+    exit_code = 6
+
+
+class ManifestError(PluginError):
+    """Rendered output is not what Kubernetes or Argo CD would accept."""
+
+    code = "manifest"
+    exit_code = 7
+
+
+class DeterminismError(PluginError):
+    """The chart cannot be rendered the same way twice, or was not."""
+
+    code = "determinism"
+    exit_code = 8
+
+
+class RuleError(PluginError):
+    """A normalisation rule is wrong."""
+
+    code = "rule"
+    exit_code = 9
