@@ -1,0 +1,83 @@
+"""The functions that templates can call, and how the ones that are not hermetic are answered."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+Treatment = Literal["draw", "refused", "clock", "clock-fallback", "order", "empty"]
+
+#: Treatments whose calls need a frame at run time.
+DRAWN: frozenset[str] = frozenset({"draw", "refused"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function whose result depends on more than its arguments.
+
+    `arguments` are the types of its parameters (int, string, any, certificate), `result` is
+    the type of its result; both are empty where the treatment needs neither.
+    """
+
+    name: str
+    treatment: Treatment
+    reason: str
+    arguments: tuple[str, ...] = ()
+    result: str = ""
+
+
+@cache
+def functions() -> dict[str, Function]:
+    """Every function that is not hermetic, by name."""
+    return {
+        name: Function(
+            name=name,
+            treatment=entry["treatment"],
+            reason=entry["reason"],
+            arguments=tuple(entry.get("arguments", ())),
+            result=entry.get("result", ""),
+        )
+        for name, entry in _table()["functions"].items()
+    }
+
+
+@cache
+def hermetic() -> dict[str, str]:
+    """Every hermetic function, with the first Helm version that has it ("" where all do)."""
+    table = _table()["hermetic"]
+    return {**dict.fromkeys(table["always"], ""), **table["since"]}
+
+
+@cache
+def mention() -> re.Pattern[str]:
+    """Finds the name of a function that is rewritten, as a whole word."""
+    names = sorted(name for name, function in functions().items() if function.treatment != "empty")
+    return re.compile(rf"(?<![\w.$])(?:{'|'.join(names)})(?!\w)")
+
+
+@cache
+def stems() -> tuple[str, ...]:
+    """A few strings, one of which every rewritten function's name contains.
+
+    Looking for them first is faster than `mention` by an order of magnitude.
+    """
+    return ("rand", "gen", "uuidv4", "shuffle", "now", "ago", "ate", "htpasswd", "bcrypt", "AES",
+            "durationRound", "keys", "values")  # fmt: skip
+
+
+def mentions(text: str) -> bool:
+    """Whether a text may call a function that is rewritten (never False when it does)."""
+    start = text.find("{{")
+    if start < 0 or not any(text.find(stem, start) >= 0 for stem in stems()):
+        return False
+    return mention().search(text, start) is not None
+
+
+@cache
+def _table() -> dict[str, dict[str, dict[str, str]]]:
+    text = resources.files("becalm.templates").joinpath("functions.toml").read_text("utf-8")
+    return tomllib.loads(text)  # type: ignore[return-value]

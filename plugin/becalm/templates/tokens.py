@@ -1,0 +1,263 @@
+"""The lexer of Go's text/template, token for token.
+
+It follows `text/template/parse/lex.go`: delimiters are `{{` and `}}`; a trim marker is a
+minus with white space between it and the action's content, and that one white-space
+character belongs to the marker; a comment must close right before the closing delimiter;
+a sign starts a number wherever it stands, so `1 -2` are two numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+KEYWORDS = frozenset(
+    {"block", "break", "continue", "define", "else", "end", "if", "range", "nil", "template", "with"}
+)
+
+_SPACE = " \t\r\n"
+_NUMBER = r"""
+    [+-]? (?: 0[xX] [0-9a-fA-F_]* (?:\.[0-9a-fA-F_]*)? (?:[pP][+-]?[0-9_]*)?
+            | 0[oO] [0-7_]* (?:\.[0-7_]*)?
+            | 0[bB] [01_]* (?:\.[01_]*)?
+            | [0-9_]* (?:\.[0-9_]*)? (?:[eE][+-]?[0-9_]*)?
+          ) i?
+"""
+_TOKEN = re.compile(
+    rf"""
+    (?P<space>   [ \t\r\n]+ )
+  | (?P<string>  "(?:[^"\\\n]|\\[^\n])*" )
+  | (?P<raw>     `[^`]*` )
+  | (?P<char>    '(?:[^'\\\n]|\\[^\n])*' )
+  | (?P<variable> \$\w* )
+  | (?P<field>   \.(?![0-9])\w* )
+  | (?P<number>  (?=[+\-.0-9]) {_NUMBER} (?: [+-] {_NUMBER} )? )
+  | (?P<word>    \w+ )
+  | (?P<declare> := )
+  | (?P<assign>  = )
+  | (?P<pipe>    \| )
+  | (?P<open>    \( )
+  | (?P<close>   \) )
+  | (?P<other>   [!-~] )
+    """,
+    re.VERBOSE,
+)
+_NEEDS_TERMINATOR = frozenset({"variable", "field", "word"})
+_LEFT = re.compile(r"\{\{(-(?=[ \t\r\n]))?")
+
+
+class TemplateSyntaxError(ValueError):
+    """Text that Go's template parser would refuse.
+
+    Args:
+        reason: what is wrong, without any of the template's text.
+        offset: where, in characters from the start of the text.
+    """
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(f"{reason} (offset {offset})")
+        self.reason = reason
+        self.offset = offset
+
+
+class Token(NamedTuple):
+    """One token inside an action.
+
+    `kind` is one of string, raw, char, variable, field, number, word, declare, assign, pipe,
+    open, close, other; keywords and function names are both words. `spaced` tells whether
+    white space stands before the token: `a.b` is a chain, `a .b` two operands.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    spaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action: `text[start:end]` includes the delimiters, `text[inner:inner_end]` does not.
+
+    `trim_left` and `trim_right` tell whether the delimiters carry trim markers. The tokens
+    leave white space out. A comment has no tokens.
+    """
+
+    start: int
+    end: int
+    inner: int
+    inner_end: int
+    trim_left: bool
+    trim_right: bool
+    tokens: tuple[Token, ...]
+    is_comment: bool = False
+
+    @property
+    def keyword(self) -> str:
+        """The keyword that the action starts with, or the empty string."""
+        if self.tokens and self.tokens[0].kind == "word" and self.tokens[0].text in KEYWORDS:
+            return self.tokens[0].text
+        return ""
+
+
+def actions(text: str) -> list[Action]:
+    """All actions and comments of a template, in order.
+
+    Raises:
+        TemplateSyntaxError: the text does not lex.
+    """
+    found: list[Action] = []
+    position = 0
+    while (start := text.find("{{", position)) >= 0:
+        left = _LEFT.match(text, start)
+        assert left is not None
+        trim_left = left.group(1) is not None
+        inner = left.end() + (1 if trim_left else 0)
+        action = (
+            _comment(text, start, inner, trim_left=trim_left)
+            if text.startswith("/*", inner)
+            else _action(text, start, inner, trim_left=trim_left)
+        )
+        found.append(action)
+        position = action.end
+    return found
+
+
+def _right_delimiter(text: str, at: int) -> tuple[int, bool] | None:
+    """The end of the closing delimiter at `at` and whether it trims; None where none stands."""
+    if text.startswith("}}", at):
+        return at + 2, False
+    if text[at : at + 1] in _SPACE and text.startswith("-}}", at + 1) and at < len(text):
+        return at + 4, True
+    return None
+
+
+def _comment(text: str, start: int, inner: int, *, trim_left: bool) -> Action:
+    close = text.find("*/", inner + 2)
+    if close < 0:
+        raise TemplateSyntaxError("unclosed comment", start)
+    right = _right_delimiter(text, close + 2)
+    if right is None:
+        raise TemplateSyntaxError("comment ends before closing delimiter", close)
+    end, trim_right = right
+    return Action(start, end, inner, close + 2, trim_left, trim_right, (), is_comment=True)
+
+
+def _action(text: str, start: int, inner: int, *, trim_left: bool) -> Action:
+    tokens: list[Token] = []
+    position = inner
+    depth = 0
+    spaced = False
+    while True:
+        right = _right_delimiter(text, position)
+        if right is not None:
+            if depth:
+                raise TemplateSyntaxError("unclosed left parenthesis", start)
+            end, trim_right = right
+            return Action(start, end, inner, position, trim_left, trim_right, tuple(tokens))
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise TemplateSyntaxError(_lex_fault(text, position), position)
+        kind, end = match.lastgroup or "", match.end()
+        if kind == "space":
+            # The last white-space character before "-}}" belongs to the trim marker.
+            position = end - 1 if text.startswith("-}}", end) else end
+            spaced = True
+            continue
+        token = Token(kind, match.group(), position, end, spaced)
+        _check(token, text)
+        depth += {"open": 1, "close": -1}.get(kind, 0)
+        if depth < 0:
+            raise TemplateSyntaxError("unexpected right parenthesis", position)
+        tokens.append(token)
+        position = end
+        spaced = False
+
+
+def _lex_fault(text: str, at: int) -> str:
+    if at >= len(text):
+        return "unclosed action"
+    return {
+        '"': "unterminated quoted string",
+        "`": "unterminated raw quoted string",
+        "'": "unterminated character constant",
+        ":": "expected :=",
+    }.get(text[at], "unrecognized character in action")
+
+
+def _check(token: Token, text: str) -> None:
+    if token.kind in _NEEDS_TERMINATOR:
+        following = text[token.end : token.end + 1]
+        if following and following not in " \t\r\n.,|:)(" and not text.startswith("}}", token.end):
+            raise TemplateSyntaxError("bad character after a name", token.end)
+        if not token.text.isascii():
+            for character in token.text.lstrip("$."):
+                if not (character == "_" or character.isalpha() or character.isdecimal()):
+                    raise TemplateSyntaxError("bad character in a name", token.start)
+    elif token.kind == "number":
+        following = text[token.end : token.end + 1]
+        if following and (following == "_" or following.isalnum()):
+            raise TemplateSyntaxError("bad number syntax", token.start)
+        is_complex = any(sign in token.text[1:] and token.text[0] not in "eEpP" for sign in "+-")
+        if not any(character.isdigit() for character in token.text) or (
+            is_complex and not token.text.endswith("i") and not re.search(r"[eEpP][+-]", token.text)
+        ):
+            raise TemplateSyntaxError("bad number syntax", token.start)
+    elif token.kind == "other" and token.text != ",":
+        raise TemplateSyntaxError("unexpected character in action", token.start)
+
+
+_ESCAPES = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    '"': '"',
+}
+_ESCAPE = re.compile(r"\\(?:([abfnrtv\\\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))")
+
+
+def unquote(token: Token) -> str:
+    """The value of a string or raw-string token (`strconv.Unquote`).
+
+    Raises:
+        TemplateSyntaxError: an escape that Go does not know.
+    """
+    if token.kind == "raw":
+        # Go drops carriage returns from raw strings.
+        return token.text[1:-1].replace("\r", "")
+    body = token.text[1:-1]
+    out: list[str] = []
+    position = 0
+    while (slash := body.find("\\", position)) >= 0:
+        out.append(body[position:slash])
+        match = _ESCAPE.match(body, slash)
+        if match is None:
+            raise TemplateSyntaxError("invalid escape in string", token.start)
+        simple, *codes = match.groups()
+        if simple:
+            out.append(_ESCAPES[simple])
+        else:
+            code = next(c for c in codes if c)
+            number = int(code, 8 if codes[3] else 16)
+            byte = codes[0] or codes[3]
+            out.append(bytes([number & 0xFF]).decode("utf-8", "surrogateescape") if byte else chr(number))
+        position = match.end()
+    out.append(body[position:])
+    # Adjacent \x escapes may form one UTF-8 character.
+    joined = "".join(out)
+    return joined.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+
+
+def quote(text: str) -> str:
+    """A Go string literal for `text` that no template delimiter can end early."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    # A literal may hold braces, but the text around it may be searched for them.
+    escaped = escaped.replace("{{", "\\x7b\\x7b").replace("}}", "\\x7d\\x7d")
+    return f'"{escaped}"'
