@@ -1,0 +1,184 @@
+"""The command line: arguments to a request, errors to an exit code, output in one piece."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from becalm import __version__
+from becalm.errors import ConfigError, PluginError
+
+if TYPE_CHECKING:
+    from becalm.derive.seed import Seed
+    from becalm.pipeline import Request
+
+_SEED_FILE = "/etc/becalm/seed/seed"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        output: str = arguments.run(arguments)
+    except PluginError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        return error.exit_code
+    sys.stdout.write(output)  # noqa: TID251
+    sys.stdout.flush()  # noqa: TID251
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="becalm", description="Renders Helm charts the same way every time, for Argo CD."
+    )
+    parser.add_argument("--version", action="version", version=f"becalm {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    generate = commands.add_parser(
+        "generate", help="render the chart in the current directory (Argo CD runs this)"
+    )
+    generate.set_defaults(run=_generate)
+    render = commands.add_parser("render", help="render a chart by hand, as `generate` would")
+    _add_request(render)
+    render.set_defaults(run=_render)
+    audit = commands.add_parser("audit", help="list every call whose result changes, and how it is treated")
+    audit.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
+    audit.set_defaults(run=_audit)
+    seed = commands.add_parser("seed", help="make a seed").add_subparsers(required=True, metavar="COMMAND")
+    new = seed.add_parser("new", help="write a fresh seed to a new file with mode 0600")
+    new.add_argument("file", type=Path, metavar="FILE")
+    new.set_defaults(run=_seed_new)
+    return parser
+
+
+def _add_request(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
+    add("--app", required=True, metavar="NAME", help="the Application's name, and the release's")
+    add("--namespace", required=True, metavar="NS", help="the destination namespace")
+    add("--project", default="default", metavar="P", help="the Application's project (default: default)")
+    add("--cluster", default="", metavar="ID", help="the cluster's id, as the operator configured it")
+    add("-f", "--values", action="append", default=[], type=Path, metavar="FILE", help="a values file")
+    add("--set", action="append", default=[], dest="sets", metavar="K=V", help="a value, as helm's --set")
+    add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
+    add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
+    add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--seed", type=Path, metavar="FILE", help="the seed file")
+    group.add_argument("--throwaway-seed", action="store_true", help="a seed for this run only, for previews")
+
+
+def _seed(path: Path | None, *, throwaway: bool = False) -> Seed | None:
+    from becalm.config import load  # noqa: PLC0415  # keeps --help and --version fast
+    from becalm.derive import seed  # noqa: PLC0415
+
+    if throwaway:
+        return seed.parse(seed.new(), where="--throwaway-seed")
+    return None if path is None else seed.parse(load.seed_bytes(path), where=str(path))
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    from becalm.config import load  # noqa: PLC0415
+    from becalm.derive.labels import Application  # noqa: PLC0415
+    from becalm.pipeline import Request  # noqa: PLC0415
+    from becalm.sources.helm import HelmOptions  # noqa: PLC0415
+
+    return Request(
+        chart=arguments.chart,
+        root=None,
+        options=HelmOptions(
+            release=arguments.app,
+            namespace=arguments.namespace,
+            values=tuple(path.resolve() for path in arguments.values),
+            sets=tuple(arguments.sets),
+            kube_version=arguments.kube_version,
+            api_versions=tuple(arguments.api_versions),
+        ),
+        application=Application(
+            name=arguments.app,
+            project=arguments.project,
+            namespace=arguments.namespace,
+            cluster=arguments.cluster,
+        ),
+        seed=_seed(arguments.seed, throwaway=arguments.throwaway_seed),
+        helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
+        path=load.environment().get("PATH", ""),
+    )
+
+
+def _run(request: Request) -> str:
+    from becalm.pipeline import render  # noqa: PLC0415
+    from becalm.sources.process import forward_termination  # noqa: PLC0415
+
+    with forward_termination():
+        return render(request).output
+
+
+def _render(arguments: argparse.Namespace) -> str:
+    return _run(_request(arguments))
+
+
+def _generate(_: argparse.Namespace) -> str:
+    from becalm.cmp import environment  # noqa: PLC0415
+    from becalm.config import load  # noqa: PLC0415
+    from becalm.derive.labels import Application  # noqa: PLC0415
+    from becalm.pipeline import Request  # noqa: PLC0415
+    from becalm.sources.helm import HelmOptions  # noqa: PLC0415
+
+    variables = load.environment()
+    app = environment.read(variables)
+    seed_file = Path(variables.get("BECALM_SEED_FILE") or _SEED_FILE)
+    output = _run(
+        Request(
+            chart=Path.cwd(),
+            root=None,
+            options=HelmOptions(
+                release=app.release,
+                namespace=app.namespace,
+                kube_version=app.kube_version,
+                api_versions=app.api_versions,
+            ),
+            application=Application(
+                name=app.name,
+                project=app.project,
+                namespace=app.namespace,
+                cluster=variables.get("BECALM_CLUSTER", ""),
+            ),
+            seed=_seed(seed_file) if seed_file.exists() or "BECALM_SEED_FILE" in variables else None,
+            helm=variables.get("BECALM_HELM") or "helm",
+            path=variables.get("PATH", ""),
+        )
+    )
+    if not output.strip():
+        raise ConfigError(
+            "the chart renders to nothing, and Argo CD would delete everything",
+            where=app.name,
+            hint="check the values, or remove the Application",
+        )
+    return output
+
+
+def _audit(arguments: argparse.Namespace) -> str:
+    from becalm.pipeline import audit  # noqa: PLC0415
+
+    calls = audit(arguments.chart)
+    if not calls:
+        return "No call whose result changes.\n"
+    rows = [(f"{call.file}:{call.line}", call.function, call.treatment) for call in calls]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}\n" for a, b, c in rows)
+
+
+def _seed_new(arguments: argparse.Namespace) -> str:
+    from becalm.derive import seed  # noqa: PLC0415
+
+    path: Path = arguments.file
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_bytes(seed.new())
+    except OSError as error:
+        raise ConfigError(f"the seed cannot be written: {error.strerror}", where=str(path)) from error
+    return f"{path}: a fresh seed, fingerprint {seed.parse(path.read_bytes(), where=str(path)).id}\n"

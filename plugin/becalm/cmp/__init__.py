@@ -1,0 +1,1 @@
+"""Argo CD's plugin contract: what its environment says about an application."""

@@ -1,0 +1,65 @@
+"""The environment that argocd-cmp-server gives to `generate` (reposerver/repository)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from becalm.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationEnvironment:
+    """What Argo CD says of the application; only what it sets itself, nothing an app team writes.
+
+    `name` is the instance name (`<namespace>_<app>` outside of the control plane's namespace),
+    `release` the name without that prefix, `namespace` the destination namespace.
+    """
+
+    name: str
+    release: str
+    project: str
+    namespace: str
+    kube_version: str
+    api_versions: tuple[str, ...]
+
+
+def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
+    """Read the environment.
+
+    Raises:
+        ConfigError: the application's name or project is missing, or parameters are given.
+    """
+    name = environment.get("ARGOCD_APP_NAME", "")
+    project = environment.get("ARGOCD_APP_PROJECT_NAME", "")
+    for variable, value in (("ARGOCD_APP_NAME", name), ("ARGOCD_APP_PROJECT_NAME", project)):
+        if not value:
+            raise ConfigError(
+                "the environment variable is not set",
+                where=variable,
+                hint="`becalm generate` is run by Argo CD; use `becalm render` by hand",
+            )
+    _refuse_parameters(environment.get("ARGOCD_APP_PARAMETERS", ""))
+    versions = environment.get("KUBE_API_VERSIONS", "")
+    return ApplicationEnvironment(
+        name=name,
+        release=name.partition("_")[2] or name,
+        project=project,
+        namespace=environment.get("ARGOCD_APP_NAMESPACE", ""),
+        kube_version=environment.get("KUBE_VERSION", ""),
+        api_versions=tuple(item for item in versions.split(",") if item),
+    )
+
+
+def _refuse_parameters(text: str) -> None:
+    try:
+        parameters = json.loads(text or "null")
+    except ValueError as error:
+        raise ConfigError("the value is not JSON", where="ARGOCD_APP_PARAMETERS") from error
+    if parameters:
+        raise ConfigError(
+            "plugin parameters are not supported yet",
+            where="source.plugin.parameters",
+            hint="put the values into the chart's values.yaml",
+        )

@@ -1,0 +1,103 @@
+"""Where a piece of text lands in rendered objects: object and field, through base64.
+
+A field of a Secret's `data` is base64; so may be any string that looks like it, and parts of longer
+strings (`auths` of a Docker configuration). Decoding goes a few levels deep.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from becalm.manifests.objects import Object, ObjectId
+from becalm.manifests.paths import Path, leaves
+
+_MAX_NESTING = 3
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_INNER_KEY = re.compile(r"([A-Za-z0-9_][\w.-]*)[\"']?\s*[:=]\s*[\"']?[^\s,;&]*$")
+_SECTION = re.compile(r"^\s*\[([^\]\s]+)\]\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A string of an object, and the strings that base64 hides in it."""
+
+    object: ObjectId
+    path: Path
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """One place where a text lands.
+
+    `inner` is the nearest key before it within a longer text (an entry of an embedded file), ""
+    where there is none; `whole` tells whether it is all of the field; `offset` counts characters.
+    """
+
+    object: ObjectId
+    path: Path
+    inner: str
+    whole: bool
+    offset: int
+
+    def rank(self) -> tuple[bool, bool, ObjectId, str, int]:
+        """Sorts the place that owns a value first: Secrets, whole fields, then by name."""
+        path = "\0".join(str(step) for step in self.path)
+        return self.object.kind != "Secret", not self.whole, self.object, path, self.offset
+
+
+def strings(obj: Object, identity: ObjectId) -> Iterator[Leaf]:
+    """Every string of an object, keys included, with what base64 hides in it."""
+    for path, scalar in leaves(obj, keys=True):
+        if isinstance(scalar, str) and scalar:
+            yield Leaf(object=identity, path=path, texts=tuple(_texts(scalar, 0)))
+
+
+def _texts(text: str, nesting: int) -> Iterator[str]:
+    yield text
+    if nesting >= _MAX_NESTING:
+        return
+    for match in _BASE64.finditer(text):
+        token = match.group()
+        if len(token) % 4:
+            continue
+        try:
+            decoded = base64.b64decode(token, validate=True).decode("utf-8")
+        except (binascii.Error, ValueError):
+            continue
+        yield from _texts(decoded, nesting + 1)
+
+
+def find(text: str, among: list[Leaf]) -> list[Landing]:
+    """All places where a text lands, letter case ignored (charts lower and upper their values)."""
+    wanted = text.lower()
+    found: list[Landing] = []
+    for leaf in among:
+        for candidate in leaf.texts:
+            offset = candidate.lower().find(wanted)
+            if offset < 0:
+                continue
+            found.append(
+                Landing(
+                    object=leaf.object,
+                    path=leaf.path,
+                    inner=_inner(candidate, offset),
+                    whole=len(candidate.strip()) == len(text),
+                    offset=offset,
+                )
+            )
+            break
+    return sorted(found, key=Landing.rank)
+
+
+def _inner(text: str, offset: int) -> str:
+    line_start = text.rfind("\n", 0, offset) + 1
+    match = _INNER_KEY.search(text[line_start:offset])
+    if match is None:
+        return ""
+    sections = _SECTION.findall(text, 0, line_start)
+    return f"[{sections[-1]}]{match.group(1)}" if sections else match.group(1)

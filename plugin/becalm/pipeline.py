@@ -1,0 +1,211 @@
+"""The stages of a render, in their order: load, look, stage, survey and replay."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from becalm.derive.labels import Application, app_key
+from becalm.derive.seed import Seed
+from becalm.errors import ManifestError, SourceError
+from becalm.manifests import yamlio
+from becalm.manifests.paths import leaves
+from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
+from becalm.sources.helm import Helm, HelmOptions
+from becalm.stabilise.stabiliser import Attempt, Stabilised, Stabiliser, wants
+from becalm.templates import functions
+from becalm.templates.taint import TemplateFile
+
+INSTANT = "2024-01-01T00:00:00Z"
+_NOTES = "NOTES.txt"
+_MAX_TEXT = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One render: the chart, what helm is told, and whose values are derived.
+
+    `root` is the repository's root, which nothing may leave; None means the chart itself.
+    """
+
+    chart: Path
+    root: Path | None
+    options: HelmOptions
+    application: Application
+    seed: Seed | None = field(repr=False)
+    helm: str = "helm"
+    path: str = ""
+    timeout: float = 50.0
+    instant: str = INSTANT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What was rendered, how often helm ran, and what was stabilised (None: nothing to do)."""
+
+    output: str = field(repr=False)
+    runs: int
+    stabilised: Stabilised | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The texts of a chart that can draw."""
+
+    files: list[TemplateFile]
+    texts: list[str]
+    locations: dict[str, Location]
+
+
+def render(request: Request) -> Result:
+    """Render a chart the same way every time.
+
+    Raises:
+        PluginError: the chart, its values, helm or the seed are at fault.
+    """
+    tree = load_chart(request.chart, root=request.root)
+    inputs = read_inputs(tree, request.options)
+    with _work() as work:
+        helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
+        if not wants(inputs.files, inputs.texts):
+            return Result(output=stock(helm, request), runs=helm.runs, stabilised=None)
+        key = None
+        if request.seed is not None:
+            key = app_key(request.seed.secret, request.seed.id, request.application)
+        stabiliser = Stabiliser(
+            inputs.files, inputs.texts, key=key, namespace=request.options.namespace, instant=request.instant
+        )
+        done = stabiliser.run(lambda changed, runtime: _attempt(helm, request, tree, inputs, changed, runtime))
+        if done.output is None:
+            # helm's own words about the chart as it was written are clearer than about ours.
+            stock(helm, request)
+            raise SourceError(
+                "the chart renders with stock helm but not when it is stabilised",
+                where=tree.where,
+                hint="please report this chart",
+                details=tuple((done.error or "").splitlines()[:5]),
+            )
+        return Result(output=done.output, runs=helm.runs, stabilised=done)
+
+
+def render_stock(request: Request) -> str:
+    """What stock helm renders, for comparison."""
+    with _work() as work:
+        return stock(Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout), request)
+
+
+def stock(helm: Helm, request: Request) -> str:
+    """Run helm on the chart as it is."""
+    done = helm.template(request.chart.resolve(), request.options)
+    if done.returncode != 0:
+        raise helm.failure(done)
+    return _decode(done.stdout)
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ManifestError("helm printed text that is not UTF-8", where=f"byte {error.start}") from error
+
+
+@contextmanager
+def _work() -> Iterator[Path]:
+    directory = tempfile.mkdtemp(prefix="becalm-")
+    try:
+        yield Path(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _attempt(
+    helm: Helm, request: Request, tree: ChartTree, inputs: Inputs, changed: dict[str, str], runtime: str
+) -> Attempt:
+    replaced = {inputs.locations[key]: _encode(text) for key, text in changed.items()}
+    for location in list(replaced):
+        if location[-1].endswith(f"/{_NOTES}"):
+            # Helm drops the notes; a file that runs right after them prints what they recorded.
+            sibling = location[-1].removesuffix(".txt") + ".becalm.yaml"
+            replaced[(*location[:-1], sibling)] = b'{{ include "becalm.notes" . }}'
+    replaced[("templates/_becalm.tpl",)] = _encode(runtime)
+    directory = Path(tempfile.mkdtemp(prefix="chart-", dir=helm.work))
+    try:
+        written = write_chart(tree, replaced, directory / "chart")
+        done = helm.template(written, request.options)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if done.returncode != 0:
+        return Attempt(output="", error=done.stderr.decode("utf-8", "replace"))
+    return Attempt(output=_decode(done.stdout), error=None)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
+    """The templates of a chart and its subcharts, and the texts that `tpl` may be given."""
+    files: list[TemplateFile] = []
+    texts: list[str] = []
+    locations: dict[str, Location] = {}
+    for location, owner, path in tree.walk():
+        if is_template(path):
+            key = "/".join(location)
+            text = owner.read(path).decode("utf-8", "surrogateescape")
+            files.append(TemplateFile(key=key, name=template_path(path).removeprefix("templates/"), text=text))
+            locations[key] = location
+        elif path not in owner.archives and not path.startswith("crds/"):
+            data = owner.read(path)
+            if b"{{" in data and len(data) <= _MAX_TEXT:
+                texts += _texts(path, data.decode("utf-8", "surrogateescape"))
+    for path_ in options.values:
+        try:
+            texts += _texts("values.yaml", path_.read_text("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise SourceError(f"the values file cannot be read: {error.strerror}", where=str(path_)) from error
+    return Inputs(files, texts + list(options.sets), locations)
+
+
+def _texts(path: str, text: str) -> list[str]:
+    """A file's text, or the strings of a YAML file, that may call what is rewritten."""
+    if not functions.mentions(text):
+        return []
+    found = [text]
+    if path.endswith((".yaml", ".yml")):
+        try:
+            value = yamlio.load(text, where=path)
+        except ManifestError:
+            return found
+        found += [leaf for _, leaf in leaves(value) if isinstance(leaf, str) and functions.mentions(leaf)]
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call that is not hermetic, and how it is treated."""
+
+    file: str
+    line: int
+    function: str
+    treatment: str
+
+
+def audit(chart: Path) -> list[Call]:
+    """Every call in a chart and its subcharts whose result depends on more than its arguments.
+
+    Raises:
+        SourceError: there is no chart that can be read.
+    """
+    from becalm.templates.audit import calls  # noqa: PLC0415  # only this command needs it
+
+    tree = load_chart(chart, root=None)
+    inputs = read_inputs(tree, HelmOptions(release="audit", namespace=""))
+    return [
+        Call(file=file.key, line=line, function=name, treatment=functions.functions()[name].treatment)
+        for file in inputs.files
+        for line, name in calls(file.text)
+    ]

@@ -1,0 +1,114 @@
+"""Running `helm template` hermetically: own homes, no plugins, UTC, a time limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from becalm.errors import ToolFailedError, ToolMissingError
+from becalm.sources.process import Command, Completed, run
+
+OLDEST = (3, 13)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmOptions:
+    """What `helm template` is told.
+
+    `values` are files, in order; `sets` are `KEY=VALUE` in Helm's own --set syntax. Empty
+    `namespace` and `kube_version` leave their flags out.
+    """
+
+    release: str
+    namespace: str
+    values: tuple[Path, ...] = ()
+    sets: tuple[str, ...] = ()
+    kube_version: str = ""
+    api_versions: tuple[str, ...] = ()
+
+    def argv(self, helm: str, chart: Path) -> tuple[str, ...]:
+        """The command; each value is glued to its flag, so that none is taken for another flag.
+
+        `--dry-run=client` is what `template` does anyway; Helm before 3.13 does not know the form
+        and refuses it, so that an old helm never renders.
+        """
+        arguments = [helm, "template", str(chart), f"--name-template={self.release}"]
+        arguments += ["--include-crds", "--dry-run=client"]
+        if self.namespace:
+            arguments.append(f"--namespace={self.namespace}")
+        arguments += [f"--values={path}" for path in self.values]
+        arguments += [f"--set={item}" for item in self.sets]
+        if self.kube_version:
+            arguments.append(f"--kube-version={self.kube_version}")
+        return (*arguments, *(f"--api-versions={item}" for item in self.api_versions))
+
+
+class Helm:
+    """The stock helm binary with private homes below `work`.
+
+    Args:
+        binary: name or path.
+        path: the PATH to look it up in.
+        work: an existing private directory.
+        timeout: seconds for one run.
+    """
+
+    def __init__(self, *, binary: str, path: str, work: Path, timeout: float) -> None:
+        self.binary = binary
+        self.work = work
+        self.timeout = timeout
+        self.runs = 0
+        home = str(work / "home")
+        self.env: Mapping[str, str] = {
+            "PATH": path,
+            "HOME": home,
+            "TMPDIR": str(work),
+            "TZ": "UTC",
+            "HELM_CACHE_HOME": f"{home}/cache",
+            "HELM_CONFIG_HOME": f"{home}/config",
+            "HELM_DATA_HOME": f"{home}/data",
+            "HELM_PLUGINS": f"{home}/plugins",
+            "HELM_NO_PLUGINS": "1",
+            "KUBECONFIG": f"{home}/kubeconfig",
+        }
+
+    def template(self, chart: Path, options: HelmOptions) -> Completed:
+        """Run `helm template`; the outcome is not judged."""
+        self.runs += 1
+        return self._run(options.argv(self.binary, chart))
+
+    def _run(self, argv: tuple[str, ...]) -> Completed:
+        return run(Command(argv=argv, cwd=self.work, env=self.env, timeout=self.timeout))
+
+    def failure(self, done: Completed) -> ToolFailedError | ToolMissingError:
+        """The error for a failed run: helm's own words, or that helm is too old."""
+        self.require_supported()
+        text = done.stderr.decode("utf-8", "replace").strip().replace(str(self.work), "")
+        lines = [line for line in text.splitlines() if line.strip()]
+        last = next((line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else "")
+        if done.returncode < 0:
+            return ToolFailedError(f"helm was ended by signal {-done.returncode}", hint="render it again")
+        return ToolFailedError(
+            f"helm template failed: {last.removeprefix('Error: ') or f'exit code {done.returncode}'}",
+            details=tuple(line for line in lines if line != last)[:20],
+        )
+
+    def require_supported(self) -> None:
+        """Refuse a helm that is too old.
+
+        Raises:
+            ToolMissingError: helm is older than 3.13, or does not tell its version.
+        """
+        done = self._run((self.binary, "version", "--template={{.Version}}"))
+        match = re.match(rb"v(\d+)\.(\d+)", done.stdout)
+        if match is None:
+            raise ToolMissingError(
+                f"{self.binary} does not tell its version", hint="give a helm of 3.13 or newer with --helm"
+            )
+        version = (int(match.group(1)), int(match.group(2)))
+        if version < OLDEST:
+            raise ToolMissingError(
+                f"helm {version[0]}.{version[1]} is too old", hint="install helm 3.13 or newer"
+            )

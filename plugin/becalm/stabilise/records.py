@@ -1,0 +1,86 @@
+"""What a survey recorded: draws, and the texts that enclose them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, kw_only=True)
+class Enclosing:
+    """A named template or an action that ran: its name ("" for an action) and what it returned."""
+
+    name: str
+    scalars: str
+    root: str
+    text: str = ""
+    draws: list[Draw] = field(default_factory=list)
+    parent: Enclosing | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Draw:
+    """One draw: `key` is unique in the render, `name` is the same path as a person would say it."""
+
+    key: str
+    name: str
+    site: int
+    function: str
+    arguments: str
+    given: str
+    value: str
+    known: bool
+    parent: Enclosing | None
+
+
+@dataclass(slots=True)
+class Records:
+    """All records of one render."""
+
+    draws: dict[tuple[str, str], Draw] = field(default_factory=dict)
+    calls: list[Enclosing] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+
+def take(output: str, marker: str) -> tuple[str, Records]:
+    """The output without its record documents, and the records."""
+    pattern = re.compile(
+        rf"^---\n(?:# Source: [^\n]*\n)?apiVersion: becalm\.dev/v1\nkind: Survey\nmetadata:\n"
+        rf"  name: {marker}\nrecords: ([A-Za-z0-9+/=]*)\n*(?=---|\Z)",
+        re.MULTILINE,
+    )
+    records = Records()
+    for match in pattern.finditer(output):
+        _read(json.loads(base64.b64decode(match.group(1))), records)
+    return pattern.sub("", output), records
+
+
+def _read(events: dict[str, list[object]], records: Records) -> None:
+    current: Enclosing | None = None
+    for _, event in sorted(events.items(), key=lambda item: int(item[0])):
+        kind, *rest = event
+        if kind == "open":
+            current = Enclosing(name=str(rest[0]), scalars=str(rest[1]), root="", parent=current)
+            records.calls.append(current)
+        elif kind == "close" and current is not None:
+            current.text = str(rest[0])
+            current = current.parent
+        elif kind == "text":
+            records.texts.append(str(rest[0]))
+        elif kind == "draw":
+            _draw(rest, current, records)
+
+
+def _draw(rest: list[object], current: Enclosing | None, records: Records) -> None:
+    key, name, site, function, arguments, given, value, known = rest
+    draw = Draw(
+        key=str(key), name=str(name), site=int(str(site)), function=str(function),
+        arguments=str(arguments), given=str(given), value=str(value), known=bool(known), parent=current,
+    )  # fmt: skip
+    if records.draws.setdefault((draw.key, draw.arguments), draw) is draw:
+        enclosing = current
+        while enclosing is not None:
+            enclosing.draws.append(draw)
+            enclosing = enclosing.parent

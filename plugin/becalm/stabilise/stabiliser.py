@@ -1,0 +1,210 @@
+"""The loop: survey until every draw is settled, then replay."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from becalm.derive.labels import Label
+from becalm.errors import DeterminismError
+from becalm.stabilise import settle
+from becalm.stabilise.records import Draw, Records, take
+from becalm.templates import functions
+from becalm.templates.rewrite import Sites, rewrite_file
+from becalm.templates.runtime import ORPHAN, Mode, Runtime, text_key
+from becalm.templates.taint import Taint, TemplateFile, taint
+
+MAX_ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What one run of the renderer gave: output, or the text of its error."""
+
+    output: str
+    error: str | None
+
+
+#: Renders the chart with some template texts replaced and one file of templates added.
+Render = Callable[[dict[str, str], str], Attempt]
+
+
+@dataclass(slots=True, kw_only=True)
+class Stabilised:
+    """A deterministic render, with what was drawn. `output` is None when helm failed by itself."""
+
+    output: str | None
+    error: str | None = None
+    labels: list[tuple[Draw, Label]] = field(default_factory=list)
+    sites: Sites = field(default_factory=Sites)
+    rounds: int = 0
+
+
+def wants(files: Iterable[TemplateFile], texts: Iterable[str]) -> bool:
+    """Whether anything may have to be rewritten."""
+    return any(functions.mentions(file.text) for file in files) or any(map(functions.mentions, texts))
+
+
+class Stabiliser:
+    """Renders one chart.
+
+    Args:
+        files: the templates of the chart and its subcharts.
+        texts: texts from values and files that `tpl` may be given.
+        key: the app key, or None where there is no seed.
+        namespace: of the release.
+        instant: stands for the clock, RFC 3339 in UTC.
+    """
+
+    def __init__(
+        self, files: list[TemplateFile], texts: list[str], *, key: bytes | None, namespace: str, instant: str
+    ) -> None:
+        self.files = files
+        self.texts = {text_key(text): text for text in texts if functions.mentions(text)}
+        self.key = key
+        self.namespace = namespace
+        self.instant = instant
+        digest = hashlib.sha256()
+        for file in files:
+            digest.update(file.text.encode("utf-8", "surrogateescape") + b"\0")
+        marker = hmac.new(key or b"becalm", digest.digest(), hashlib.sha256).hexdigest()
+        self.marker = f"becalm-{marker[:40]}"
+        self.table: dict[str, dict[str, dict[str, dict[str, object]]]] = {}
+        self.result = Stabilised(output=None)
+
+    def run(self, render: Render) -> Stabilised:
+        """Render until nothing is left to settle.
+
+        Raises:
+            DeterminismError: the chart calls what has no answer yet, draws without a seed, or does
+                not settle.
+        """
+        mode: Mode = "survey"
+        for number in range(1, MAX_ROUNDS + 1):
+            self.result.rounds = number
+            attempt = self._attempt(render, mode)
+            if attempt.error is not None:
+                request = self._request(attempt.error)
+                if request is None:
+                    self.result.error = attempt.error
+                    return self.result
+                mode = self._answer(request)
+                continue
+            output, records = take(attempt.output, self.marker)
+            if not any(not draw.known for draw in records.draws.values()) and not records.texts:
+                self.result.output = output
+                return self.result
+            mode = self._settle(output, records)
+        raise DeterminismError(
+            f"the chart does not settle after {MAX_ROUNDS} renders",
+            where=self._places(),
+            hint="a value that is drawn decides which values are drawn next; give it in the values",
+        )
+
+    def _places(self) -> str:
+        return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
+
+    def _attempt(self, render: Render, mode: Mode) -> Attempt:
+        rewrites_tpl = bool(self.texts)
+        text_files = [
+            TemplateFile(key=f"tpl:{key}", name=f"tpl:{key}", text=text, is_text=True)
+            for key, text in self.texts.items()
+        ]
+        found = taint(self.files + text_files, rewrites_tpl=rewrites_tpl)
+        sites = Sites()
+        changed, texts = self._rewrite(found, sites)
+        self.result.sites = sites
+        framed = tuple(
+            key
+            for key, parsed in found.parsed.items()
+            if not parsed.file.is_text and found.framed(parsed.bodies[0][1])
+        )
+        self.framed = framed
+        words = "|".join(re.escape(name) for name in sorted(found.names))
+        interesting = functions.mention().pattern.replace(r"(?<![\w.$])", "").replace(r"(?!\w)", "")
+        runtime = Runtime(
+            mode=mode, marker=self.marker, instant=self.instant, names=found.names, files=framed,
+            table=self.table, texts=texts, interesting=f"{interesting}|{words}" if words else interesting,
+        )  # fmt: skip
+        return render(changed, runtime.text())
+
+    def _rewrite(self, found: Taint, sites: Sites) -> tuple[dict[str, str], dict[str, str]]:
+        changed: dict[str, str] = {}
+        texts: dict[str, str] = {}
+        for key, parsed in found.parsed.items():
+            new = rewrite_file(parsed, found, sites, instant=self.instant)
+            if parsed.file.is_text:
+                texts[key.removeprefix("tpl:")] = new
+            elif new != parsed.file.text:
+                changed[key] = new
+        return changed, texts
+
+    def _settle(self, output: str, records: Records) -> Mode:
+        for text in records.texts:
+            self.texts[text_key(text)] = text
+        if records.texts:
+            return "survey"
+        settler = settle.Settler(output, records, self.namespace)
+        for draw, label in settler.labels():
+            if not draw.known:
+                self.put(draw, label)
+        return "replay"
+
+    def put(self, draw: Draw, label: Label) -> None:
+        """Settle one draw."""
+        if self.key is None:
+            site = self.result.sites.items[draw.site]
+            raise DeterminismError(
+                f"the chart calls {site.function}, which needs a seed",
+                where=f"{site.file}:{site.line}",
+                hint="give one with --seed FILE (make it with `becalm seed new FILE`)",
+            )
+        value = settle.value(label, draw, self.key)
+        for file in (*self.framed, ORPHAN):
+            name = file.rpartition("templates/")[2]
+            for end in range(len(draw.key)):
+                root = draw.key[:end]
+                if draw.key[end] == "/" and (
+                    root.endswith(f"templates/{name}") or (file == ORPHAN and "define/" in root)
+                ):
+                    entry = self.table.setdefault(file, {}).setdefault(root, {}).setdefault(draw.key, {})
+                    entry[draw.arguments] = value
+                    break
+        self.result.labels.append((draw, label))
+
+    def _request(self, error: str) -> list[object] | None:
+        match = re.search(rf"{self.marker}:([A-Za-z0-9+/=]+):{self.marker}", error)
+        if match is None:
+            return None
+        request: list[object] = json.loads(base64.b64decode(match.group(1)))
+        return request
+
+    def _answer(self, request: list[object]) -> Mode:
+        kind, *rest = request
+        if kind == "text":
+            self.texts[text_key(str(rest[0]))] = str(rest[0])
+            return "survey"
+        if kind == "draw":
+            key, name, site, function, arguments, given = (str(part) for part in rest)
+            draw = Draw(
+                key=key, name=name, site=int(site), function=function, arguments=arguments, given=given,
+                value="", known=False, parent=None,
+            )  # fmt: skip
+            self.put(draw, Label(("site", name, function, arguments)))
+            return "replay"
+        site_ = self.result.sites.items[int(str(rest[0]))]
+        where = f"{site_.file}:{site_.line}"
+        if kind == "refused":
+            raise DeterminismError(
+                f"the chart calls {site_.function}, which would give another result each time",
+                where=where,
+                hint="give its result in the values; keys, certificates and hashes are not derived yet",
+            )
+        if kind == "limit":
+            raise DeterminismError(f"the result of {site_.function} would be too long", where=where)
+        raise DeterminismError(f"{site_.function} is given arguments that it does not take", where=where)
