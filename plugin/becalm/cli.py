@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,11 @@ def _parser() -> argparse.ArgumentParser:
     render = commands.add_parser("render", help="render a chart by hand, as `generate` would")
     _add_request(render)
     render.set_defaults(run=_render)
+    verify = commands.add_parser(
+        "verify", help="prove that a chart renders the same, and nothing else changes"
+    )
+    _add_request(verify)
+    verify.set_defaults(run=_verify)
     audit = commands.add_parser("audit", help="list every call whose result changes, and how it is treated")
     audit.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
     audit.set_defaults(run=_audit)
@@ -80,8 +86,9 @@ def _seed(path: Path | None, *, throwaway: bool = False) -> Seed | None:
     return None if path is None else seed.parse(load.seed_bytes(path), where=str(path))
 
 
-def _request(arguments: argparse.Namespace) -> Request:
+def _request(arguments: argparse.Namespace, seed_content: bytes | None = None) -> Request:
     from becalm.config import load  # noqa: PLC0415
+    from becalm.derive import seed  # noqa: PLC0415
     from becalm.derive.labels import Application  # noqa: PLC0415
     from becalm.pipeline import Request  # noqa: PLC0415
     from becalm.sources.helm import HelmOptions  # noqa: PLC0415
@@ -103,7 +110,9 @@ def _request(arguments: argparse.Namespace) -> Request:
             namespace=arguments.namespace,
             cluster=arguments.cluster,
         ),
-        seed=_seed(arguments.seed, throwaway=arguments.throwaway_seed),
+        seed=seed.parse(seed_content, where="seed")
+        if seed_content is not None
+        else _seed(arguments.seed, throwaway=arguments.throwaway_seed),
         helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
         path=load.environment().get("PATH", ""),
     )
@@ -119,6 +128,44 @@ def _run(request: Request) -> str:
 
 def _render(arguments: argparse.Namespace) -> str:
     return _run(_request(arguments))
+
+
+def _verify(arguments: argparse.Namespace) -> str:
+    from becalm.config import load  # noqa: PLC0415
+    from becalm.derive import seed  # noqa: PLC0415
+    from becalm.sources.process import forward_termination  # noqa: PLC0415
+    from becalm.verify import verify  # noqa: PLC0415
+
+    content = load.seed_bytes(arguments.seed) if arguments.seed else None
+    if arguments.throwaway_seed:
+        content = seed.new()
+    request = _request(arguments, content)
+    with forward_termination():
+        verdict = verify(request, _as_arguments(request), content)
+    counts = Counter((row.function, row.place, row.lands) for row in verdict.rows)
+    rows = [(a, b, f"{c} ({count} times)" if count > 1 else c) for (a, b, c), count in counts.items()]
+    if rows:
+        rows.insert(0, ("FUNCTION", "PLACE", "LANDS"))
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    table = "".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}\n" for a, b, c in rows)
+    return f"{table}Verified: becalm's renders are identical; stock helm's differ in {verdict.drifting} fields.\n"
+
+
+def _as_arguments(request: Request) -> list[str]:
+    """A request as arguments of `render`, without its seed."""
+    options, app = request.options, request.application
+    return [
+        str(request.chart.resolve()),
+        f"--app={app.name}",
+        f"--namespace={app.namespace}",
+        f"--project={app.project}",
+        f"--cluster={app.cluster}",
+        *(f"--values={path}" for path in options.values),
+        *(f"--set={item}" for item in options.sets),
+        f"--kube-version={options.kube_version}",
+        *(f"--api-versions={item}" for item in options.api_versions),
+        f"--helm={request.helm}",
+    ]
 
 
 def _generate(_: argparse.Namespace) -> str:

@@ -79,7 +79,9 @@ def render(request: Request) -> Result:
         stabiliser = Stabiliser(
             inputs.files, inputs.texts, key=key, namespace=request.options.namespace, instant=request.instant
         )
-        done = stabiliser.run(lambda changed, runtime: _attempt(helm, request, tree, inputs, changed, runtime))
+        done = stabiliser.run(
+            lambda changed, runtime: _attempt(helm, request, tree, inputs, changed, runtime)
+        )
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
             stock(helm, request)
@@ -95,7 +97,9 @@ def render(request: Request) -> Result:
 def render_stock(request: Request) -> str:
     """What stock helm renders, for comparison."""
     with _work() as work:
-        return stock(Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout), request)
+        return stock(
+            Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout), request
+        )
 
 
 def stock(helm: Helm, request: Request) -> str:
@@ -122,7 +126,7 @@ def _work() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _attempt(
+def _attempt(  # noqa: PLR0913, PLR0917  # the last two are what the stabiliser asks for
     helm: Helm, request: Request, tree: ChartTree, inputs: Inputs, changed: dict[str, str], runtime: str
 ) -> Attempt:
     replaced = {inputs.locations[key]: _encode(text) for key, text in changed.items()}
@@ -156,7 +160,9 @@ def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
         if is_template(path):
             key = "/".join(location)
             text = owner.read(path).decode("utf-8", "surrogateescape")
-            files.append(TemplateFile(key=key, name=template_path(path).removeprefix("templates/"), text=text))
+            files.append(
+                TemplateFile(key=key, name=template_path(path).removeprefix("templates/"), text=text)
+            )
             locations[key] = location
         elif path not in owner.archives and not path.startswith("crds/"):
             data = owner.read(path)
@@ -166,7 +172,9 @@ def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
         try:
             texts += _texts("values.yaml", path_.read_text("utf-8", "surrogateescape"))
         except OSError as error:
-            raise SourceError(f"the values file cannot be read: {error.strerror}", where=str(path_)) from error
+            raise SourceError(
+                f"the values file cannot be read: {error.strerror}", where=str(path_)
+            ) from error
     return Inputs(files, texts + list(options.sets), locations)
 
 

@@ -40,10 +40,8 @@ def parse(data: bytes, *, where: str) -> Seed:
     Raises:
         ConfigError: too short, too long, damaged, or plainly not random.
     """
-    if data.startswith(_PREFIX):
-        secret = _decode(data[len(_PREFIX) :].strip(), where)
-    else:
-        secret = data
+    is_text = data.startswith(_PREFIX)
+    secret = _decode(data[len(_PREFIX) :].strip(), where) if is_text else data
     if len(secret) < MINIMUM:
         raise ConfigError(
             f"the seed has {len(secret)} bytes, at least {MINIMUM} are needed", where=where, hint=_REMEDY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import string
-import uuid
+import uuid  # noqa: TID251  # only to write one down, never to draw one
 from collections.abc import Callable
 
 from becalm.derive.stream import Stream
@@ -58,7 +58,7 @@ _VALUES: dict[str, Callable[[bytes, list[int]], str | list[int]]] = {
     **{function: _string(function) for function in ALPHABETS},
     "randBytes": lambda key, arguments: base64_bytes(key, arguments[0]),
     "randInt": lambda key, arguments: str(integer(key, arguments[0], arguments[1])),
-    "uuidv4": lambda key, arguments: uuid4(key),
+    "uuidv4": lambda key, _: uuid4(key),
     "shuffle": lambda key, arguments: permutation(key, arguments[0]),
 }
 

@@ -87,7 +87,9 @@ class Helm:
         self.require_supported()
         text = done.stderr.decode("utf-8", "replace").strip().replace(str(self.work), "")
         lines = [line for line in text.splitlines() if line.strip()]
-        last = next((line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else "")
+        last = next(
+            (line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else ""
+        )
         if done.returncode < 0:
             return ToolFailedError(f"helm was ended by signal {-done.returncode}", hint="render it again")
         return ToolFailedError(

@@ -32,6 +32,7 @@ class Settler:
         ]
         self.leaves = self._leaves(output, namespace)
         self.landings: dict[str, list[Landing]] = {}
+        self.final: dict[int, Label] = {}
 
     def _leaves(self, output: str, namespace: str) -> list[Leaf]:
         found: list[Leaf] = []
@@ -59,6 +60,7 @@ class Settler:
         return places[0] if places else None
 
     def identity(self, place: Landing) -> tuple[str | int, ...]:
+        """A place as parts of a label; the API version and drawn parts of names are left out."""
         owner: ObjectId = place.object
         path = paths.render(tuple(self.mask(s) if isinstance(s, str) else s for s in place.path))
         return ("landing", owner.group, owner.kind, owner.namespace, self.mask(owner.name), path, place.inner)
@@ -97,11 +99,11 @@ class Settler:
         ]
         if len(twins) != 1:
             return None
-        return ("join", *self.final[id(twins[0].draws[call.draws.index(draw)])].parts)
+        label = self.final.get(id(twins[0].draws[call.draws.index(draw)]))
+        return ("join", *label.parts) if label else None
 
     def labels(self) -> list[tuple[Draw, Label]]:
         """A label for every draw, all different but for joined draws."""
-        self.final: dict[int, Label] = {}
         counts: dict[tuple[str | int, ...], int] = {}
         joined: list[Draw] = []
         for draw in self.draws:
@@ -113,7 +115,9 @@ class Settler:
             counts[parts] = number + 1
             self.final[id(draw)] = Label(parts).numbered(number)
         for draw in joined:
-            self.final[id(draw)] = Label(self.place(draw)[1:])
+            place = self.place(draw)
+            parts = place[1:] if place[0] == "join" else (*place, draw.function, draw.arguments)
+            self.final[id(draw)] = Label(parts)
         return [(draw, self.final[id(draw)]) for draw in self.draws]
 
     def _joins(self, draw: Draw) -> bool:

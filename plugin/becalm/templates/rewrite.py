@@ -39,6 +39,7 @@ class Sites:
     items: list[Site] = field(default_factory=list)
 
     def add(self, *, function: str, file: str, line: int, scope: str) -> int:
+        """Note a call; the id of its site."""
         site = Site(id=len(self.items), function=function, file=file, line=line, scope=scope)
         self.items.append(site)
         return site.id
@@ -174,7 +175,9 @@ class _FileRewriter:
         # The text that an action prints or assigns tells where pieces of it land.
         self.edit(pipeline.start, pipeline.start, f'list {FRAME} (include "becalm.open" {FRAME}) (')
         self.pipeline(pipeline)
-        close = f') | include "becalm.keep" | {RESULT}' if pipeline.variables else ') | include "becalm.close"'
+        close = (
+            f') | include "becalm.keep" | {RESULT}' if pipeline.variables else ') | include "becalm.close"'
+        )
         self.edit(pipeline.end, pipeline.end, close)
 
     def _range(self, statement: Statement) -> None:
@@ -186,7 +189,9 @@ class _FileRewriter:
             return
         site = self.site(statement.action, "range")
         key = self.range_header(statement.action, pipeline)
-        self.after(statement.action, f'{FRAME} := list {FRAME} {site} {key} . | include "becalm.loop" | {RESULT}')
+        self.after(
+            statement.action, f'{FRAME} := list {FRAME} {site} {key} . | include "becalm.loop" | {RESULT}'
+        )
         self.body(main.body)
         for branch in statement.branches[1:]:
             self._else_branch(branch)
@@ -350,7 +355,7 @@ class _FileRewriter:
         if closing:
             self.edit(command.end, command.end, closing)
 
-    def replacement(self, command: Command, *, piped: bool) -> tuple[str, str]:
+    def replacement(self, command: Command, *, piped: bool) -> tuple[str, str]:  # noqa: PLR0911
         """What stands for the command's function, and what follows its last argument."""
         head = command.operands[0]
         name = head.function
@@ -433,4 +438,3 @@ class _FileRewriter:
 def framed_name(name: str) -> str:
     """The name of the instrumented version of a named template."""
     return f"becalm:{name}"
-

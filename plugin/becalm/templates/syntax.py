@@ -44,10 +44,12 @@ class Command:
 
     @property
     def start(self) -> int:
+        """Where the first operand starts."""
         return self.operands[0].start
 
     @property
     def end(self) -> int:
+        """Where the last operand ends."""
         return self.operands[-1].end
 
 

@@ -219,7 +219,9 @@ _ESCAPES = {
     "\\": "\\",
     '"': '"',
 }
-_ESCAPE = re.compile(r"\\(?:([abfnrtv\\\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))")
+_ESCAPE = re.compile(
+    r"\\(?:([abfnrtv\\\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))"
+)
 
 
 def unquote(token: Token) -> str:

@@ -1,0 +1,115 @@
+"""Proof for one chart: becalm renders it the same in every process, and changes nothing else."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from becalm.errors import DeterminismError, ToolFailedError
+from becalm.manifests.compare import Difference, differences
+from becalm.manifests.paths import render as render_path
+from becalm.pipeline import Request, render, render_stock
+from becalm.sources.process import Command, run
+
+PROCESSES = 3
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One draw: its function, its place in the chart, and where it lands; never a value."""
+
+    function: str
+    place: str
+    lands: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What was found: the draws, and the fields in which stock helm differs from itself."""
+
+    rows: list[Row]
+    drifting: int
+
+
+def verify(request: Request, arguments: Sequence[str], seed: bytes | None) -> Verdict:
+    """Render three times in separate processes and twice with stock helm, and compare.
+
+    Args:
+        request: what to render.
+        arguments: the same as arguments of `becalm render`, without a seed.
+        seed: the content of a seed file, or None.
+
+    Raises:
+        DeterminismError: becalm's outputs differ, or differ from stock helm's where stock helm
+            does not differ from itself.
+    """
+    first = render_stock(request)
+    # A clock that is shown in seconds has moved on by then.
+    time.sleep(1.1)
+    second = render_stock(request)
+    outputs = [_separate(number, request, arguments, seed) for number in range(PROCESSES)]
+    if any(output != outputs[0] for output in outputs):
+        raise DeterminismError(
+            "becalm's own renders differ between processes", hint="please report this chart"
+        )
+    namespace = request.options.namespace
+    drifts = {_field(difference) for difference in differences(first, second, namespace)}
+    changed = {_field(difference) for difference in differences(first, outputs[0], namespace)}
+    extra = sorted(changed - drifts)
+    if extra:
+        raise DeterminismError(
+            f"{len(extra)} fields differ from stock helm where stock helm is stable",
+            hint="please report this chart",
+            details=tuple(extra[:_SHOWN]),
+        )
+    return Verdict(rows=_rows(request), drifting=len(drifts))
+
+
+def _field(difference: Difference) -> str:
+    owner = str(difference.object) if difference.object else difference.where
+    return f"{owner} {render_path(difference.path)}" if difference.path else f"{owner} ({difference.kind})"
+
+
+def _separate(number: int, request: Request, arguments: Sequence[str], seed: bytes | None) -> str:
+    with tempfile.TemporaryDirectory(prefix="becalm-verify-") as directory:
+        argv = [sys.executable, "-m", "becalm", "render", *arguments]
+        if seed is not None:
+            path = Path(directory) / "seed"
+            path.touch(mode=0o600)
+            path.write_bytes(seed)
+            argv.append(f"--seed={path}")
+        env = {
+            "PATH": request.path,
+            "PYTHONHASHSEED": str(number + 1),
+            "TMPDIR": directory,
+            "HOME": directory,
+        }
+        done = run(Command(argv=tuple(argv), cwd=Path(directory), env=env, timeout=request.timeout * 2))
+    if done.returncode != 0:
+        raise ToolFailedError(
+            "a render in a separate process failed",
+            details=tuple(done.stderr.decode("utf-8", "replace").splitlines()[:_SHOWN]),
+        )
+    return done.stdout.decode("utf-8")
+
+
+def _rows(request: Request) -> list[Row]:
+    stabilised = render(request).stabilised
+    if stabilised is None:
+        return []
+    rows = []
+    for draw, label in stabilised.labels:
+        site = stabilised.sites.items[draw.site]
+        kind, *rest = (str(part) for part in label.parts)
+        lands = "nowhere"
+        if kind == "landing":
+            group, object_kind, namespace, name, path, *_ = rest
+            owner = f"{object_kind}.{group}" if group else object_kind
+            lands = f"{owner}/{namespace}/{name} {path}"
+        rows.append(Row(function=site.function, place=f"{site.file}:{site.line}", lands=lands))
+    return rows
