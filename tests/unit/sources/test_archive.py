@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import time
 
 import pytest
 from hypothesis import given
@@ -233,13 +232,11 @@ def test_what_is_not_gzip_is_refused(data):
 
 
 def test_a_million_entries_are_refused_early():
-    """A million empty files are refused after the limit's worth of them, in a few seconds."""
-    # Members of a gzip file follow each other.
-    data = gzip.compress(tar_entry("demo/" + "x" * 50) * 10_000, 1) * 100
-    started = time.monotonic()
+    """Too many files are refused after the limit's worth of them; the rest is not read."""
+    # Members of a gzip file follow each other; what follows the limit is damaged, and never read.
+    data = gzip.compress(tar_entry("demo/" + "x" * 50) * 10_000, 1) * 20 + b"damaged" * 1000
     with pytest.raises(SourceError, match="more than 100000 entries"):
         read_chart_archive(data, where="x")
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("type_", [b"5", b"x", b"g", b"L"])
