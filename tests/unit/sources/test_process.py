@@ -99,7 +99,7 @@ def test_a_time_limit_kills_grandchildren_too(shell, tmp_path):
     started = time.monotonic()
     with pytest.raises(ToolTimeoutError, match=r"sh did not end within 0\.3 s"):
         shell(_BACKGROUND + "wait", timeout=0.3)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 30
     _assert_gone(tmp_path / "pid")
 
 
@@ -108,7 +108,7 @@ def test_a_family_that_ignores_sigterm_is_killed(shell, tmp_path):
     started = time.monotonic()
     with pytest.raises(ToolTimeoutError):
         shell("trap '' TERM; " + _BACKGROUND + "while :; do sleep 1; done", timeout=0.3)
-    assert 1.2 < time.monotonic() - started < 4
+    assert 1.2 < time.monotonic() - started < 30
     _assert_gone(tmp_path / "pid")
 
 
@@ -130,7 +130,7 @@ def test_a_background_process_with_our_pipes_does_not_hang_us(shell, tmp_path):
     started = time.monotonic()
     done = shell(_BACKGROUND + "echo ready")
     assert (done.stdout, done.returncode) == (b"ready\n", 0)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     _assert_gone(tmp_path / "pid")
 
 
@@ -141,7 +141,7 @@ def test_a_process_that_left_the_group_does_not_hang_us(shell, tmp_path):
     wait = "while ! test -s pid; do sleep 0.01; done; "
     try:
         assert shell(daemon + wait + "echo ready").stdout == b"ready\n"
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
@@ -298,7 +298,7 @@ def test_termination_is_forwarded(tmp_path, trap, thread, number, code):
         started = time.monotonic()
         ours.send_signal(number)
         assert ours.wait(10) == code
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 30
     _assert_gone(tmp_path / "pid")
 
 
