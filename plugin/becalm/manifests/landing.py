@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from becalm.manifests.objects import Object, ObjectId
@@ -72,26 +73,44 @@ def _texts(text: str, nesting: int) -> Iterator[str]:
         yield from _texts(decoded, nesting + 1)
 
 
-def find(text: str, among: list[Leaf]) -> list[Landing]:
-    """All places where a text lands, letter case ignored (charts lower and upper their values)."""
-    wanted = text.lower()
-    found: list[Landing] = []
-    for leaf in among:
-        for candidate in leaf.texts:
-            offset = candidate.lower().find(wanted)
-            if offset < 0:
-                continue
-            found.append(
-                Landing(
-                    object=leaf.object,
-                    path=leaf.path,
-                    inner=_inner(candidate, offset),
-                    whole=len(candidate.strip()) == len(text),
-                    offset=offset,
-                )
+class Index:
+    """The strings of a render, searchable for the places where a text lands.
+
+    A search costs one pass over all strings, letter case ignored (charts lower and upper their values).
+    """
+
+    def __init__(self, among: Iterable[Leaf]) -> None:
+        self._entries: list[tuple[Leaf, str]] = [(leaf, text) for leaf in among for text in leaf.texts]
+        self._starts: list[int] = []
+        lowered: list[str] = []
+        position = 0
+        for _, text in self._entries:
+            # A letter whose lower case is longer than itself would shift all that follows.
+            lower = text.lower()
+            lowered.append(lower if len(lower) == len(text) else text)
+            self._starts.append(position)
+            position += len(text) + 1
+        self._all = "\0".join(lowered)
+
+    def find(self, text: str) -> list[Landing]:
+        """All places where a text lands, the one that owns it first, at most one for each string."""
+        wanted = text.lower()
+        found: dict[int, Landing] = {}
+        at = self._all.find(wanted)
+        while at >= 0:
+            number = bisect_right(self._starts, at) - 1
+            leaf, candidate = self._entries[number]
+            offset = at - self._starts[number]
+            landing = Landing(
+                object=leaf.object,
+                path=leaf.path,
+                inner=_inner(candidate, offset),
+                whole=len(candidate.strip()) == len(text),
+                offset=offset,
             )
-            break
-    return sorted(found, key=Landing.rank)
+            found.setdefault(id(leaf), landing)
+            at = self._all.find(wanted, self._starts[number] + len(candidate) + 1)
+        return sorted(found.values(), key=Landing.rank)
 
 
 def _inner(text: str, offset: int) -> str:

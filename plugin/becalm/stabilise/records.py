@@ -8,22 +8,33 @@ import re
 from dataclasses import dataclass, field
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Enclosing:
-    """A named template or an action that ran: its name ("" for an action) and what it returned."""
+    """A named template or an action that ran: its name ("" for an action) and what it returned.
+
+    `scalars` is the JSON of the simple fields of its dot.
+    """
 
     name: str
     scalars: str
-    root: str
     text: str = ""
     draws: list[Draw] = field(default_factory=list)
     parent: Enclosing | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Draw:
-    """One draw: `key` is unique in the render, `name` is the same path as a person would say it."""
+    """One draw.
 
+    `file` is the key of the template file that began its frame and `root` the path under which that
+    file was rendered; `key` is unique in the render, `name` is the same path as a person would say
+    it. `site` is the number of its call, `arguments` is their JSON, `given` the JSON of what
+    was given before it was normalised. `value` is its text in this render, `known` tells whether that
+    is final.
+    """
+
+    file: str
+    root: str
     key: str
     name: str
     site: int
@@ -62,7 +73,7 @@ def _read(events: dict[str, list[object]], records: Records) -> None:
     for _, event in sorted(events.items(), key=lambda item: int(item[0])):
         kind, *rest = event
         if kind == "open":
-            current = Enclosing(name=str(rest[0]), scalars=str(rest[1]), root="", parent=current)
+            current = Enclosing(name=str(rest[0]), scalars=str(rest[1]), parent=current)
             records.calls.append(current)
         elif kind == "close" and current is not None:
             current.text = str(rest[0])
@@ -73,12 +84,19 @@ def _read(events: dict[str, list[object]], records: Records) -> None:
             _draw(rest, current, records)
 
 
-def _draw(rest: list[object], current: Enclosing | None, records: Records) -> None:
-    key, name, site, function, arguments, given, value, known = rest
-    draw = Draw(
-        key=str(key), name=str(name), site=int(str(site)), function=str(function),
-        arguments=str(arguments), given=str(given), value=str(value), known=bool(known), parent=current,
+def draw_of(fields: list[object], parent: Enclosing | None = None) -> Draw:
+    """A draw from the fields of its event; a request has neither value nor answer."""
+    file, root, key, name, site, function, arguments, given, *answer = fields
+    value, known = answer or ("", False)
+    return Draw(
+        file=str(file), root=str(root), key=str(key), name=str(name), site=int(str(site)),
+        function=str(function), arguments=str(arguments), given=str(given), value=str(value),
+        known=bool(known), parent=parent,
     )  # fmt: skip
+
+
+def _draw(fields: list[object], current: Enclosing | None, records: Records) -> None:
+    draw = draw_of(fields, current)
     if records.draws.setdefault((draw.key, draw.arguments), draw) is draw:
         enclosing = current
         while enclosing is not None:

@@ -1,160 +1,214 @@
 """Settling: each draw gets the label of the place where it lands, and so its final value.
 
 A draw's identity is, in this order: where its own text lands; where the text of the innermost
-enclosing action or named template lands, with its ordinal among equal draws there (a piece); the
-landing of a draw that it is an argument of (an input); its site.
+enclosing action or named template lands (a piece); the draw of an equal evaluation that does land
+(a join); the landing of a draw that it is an argument of (an input); its site.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator, Mapping
 
 from becalm.derive import labels, values
 from becalm.derive.labels import Label
 from becalm.manifests import landing, paths
-from becalm.manifests.landing import Landing, Leaf
-from becalm.manifests.objects import ObjectId, identify, objects
-from becalm.manifests.stream import split
+from becalm.manifests.landing import Index, Landing, Leaf
+from becalm.manifests.objects import identify, objects
+from becalm.manifests.stream import Document, split
 from becalm.stabilise.records import Draw, Enclosing, Records
 
 _SHORTEST = 8
+_SHORTEST_MASKED = 4
 _MASK = "*"
+_CRD_SOURCE = re.compile(r"[^/]+/(?:charts/[^/]+/)*crds/")
+
+Parts = tuple[str | int, ...]
+#: The label of each draw that is settled, by key and arguments.
+Settled = Mapping[tuple[str, str], Label]
 
 
 class Settler:
-    """Gives labels and values to the draws of one survey."""
+    """Gives labels to the draws of one survey.
+
+    Args:
+        output: what was rendered, without records.
+        records: the draws and what encloses them.
+        namespace: of objects that name none.
+    """
 
     def __init__(self, output: str, records: Records, namespace: str) -> None:
-        self.records = records
         self.draws = list(records.draws.values())
-        self.secret = [
-            t for d in self.draws for t in (d.value, *_texts_around(d)) if len(t) >= 4 and "\n" not in t
-        ]
-        self.leaves = self._leaves(output, namespace)
-        self.landings: dict[str, list[Landing]] = {}
-        self.final: dict[int, Label] = {}
+        self._order = {id(draw): number for number, draw in enumerate(self.draws)}
+        self._index = Index(_leaves(output, namespace))
+        self._secrets = _secrets(self.draws)
+        self._masked: dict[str, str] = {}
+        self._landings: dict[str, Landing | None] = {}
+        self._twins: dict[Parts, list[Enclosing]] = {}
+        for call in records.calls:
+            if call.name and call.draws and self._has_landed(call):
+                self._twins.setdefault(_shape(call), []).append(call)
 
-    def _leaves(self, output: str, namespace: str) -> list[Leaf]:
-        found: list[Leaf] = []
-        for _, obj in objects(split(output)):
-            identity = identify(obj, namespace)
-            if identity is not None:
-                found += landing.strings(obj, identity)
-        return found
+    def labels(self, settled: Settled) -> list[tuple[Draw, Label]]:
+        """A label for every draw that is not settled, all different but for joins.
 
-    def mask(self, text: str) -> str:
+        Args:
+            settled: the labels that are taken already; they are kept.
+        """
+        final: dict[int, Label] = {}
+        taken = set(settled.values())
+        joined: list[tuple[Draw, Draw]] = []
+        for draw in self.draws:
+            known = settled.get((draw.key, draw.arguments))
+            twin = None if known else self._twin(draw)
+            if known is not None:
+                final[id(draw)] = known
+            elif twin is not None:
+                joined.append((draw, twin))
+            else:
+                parts = (*self._place(draw), draw.function, draw.arguments)
+                final[id(draw)] = unused(Label(parts), taken)
+                taken.add(final[id(draw)])
+        for draw, twin in joined:
+            final[id(draw)] = final[id(twin)]
+        return [(draw, final[id(draw)]) for draw in self.draws if not draw.known]
+
+    def _mask(self, text: str) -> str:
         """A text without the values that are drawn, so that it can be part of an identity."""
-        for secret in self.secret:
-            for spelling in (secret, secret.lower(), secret.upper()):
-                text = text.replace(spelling, _MASK)
-        return text
+        if text not in self._masked:
+            masked = text
+            for secret in self._secrets:
+                masked = masked.replace(secret, _MASK)
+            self._masked[text] = masked
+        return self._masked[text]
 
-    def lands(self, text: str) -> Landing | None:
-        """The place that owns a text, if it is long enough to be recognised."""
+    def _lands(self, text: str) -> Landing | None:
+        """The place that owns a text, if the text is long enough to be recognised."""
         text = text.strip().strip("\"'")
         if len(text) < _SHORTEST:
             return None
-        if text not in self.landings:
-            self.landings[text] = landing.find(text, self.leaves)
-        places = self.landings[text]
-        return places[0] if places else None
+        if text not in self._landings:
+            self._landings[text] = next(iter(self._index.find(text)), None)
+        return self._landings[text]
 
-    def identity(self, place: Landing) -> tuple[str | int, ...]:
+    def _identity(self, place: Landing) -> Parts:
         """A place as parts of a label; the API version and drawn parts of names are left out."""
-        owner: ObjectId = place.object
-        path = paths.render(tuple(self.mask(s) if isinstance(s, str) else s for s in place.path))
-        return ("landing", owner.group, owner.kind, owner.namespace, self.mask(owner.name), path, place.inner)
-
-    def place(self, draw: Draw) -> tuple[str | int, ...]:
-        """The identity of a draw, without function and arguments."""
-        own = self.lands(draw.value)
-        if own is not None:
-            return (*self.identity(own), "value")
-        enclosing = draw.parent
-        while enclosing is not None:
-            outer = self.lands(enclosing.text)
-            if outer is not None:
-                return (*self.identity(outer), "piece")
-            twin = self.twin(enclosing, draw)
-            if twin is not None:
-                return twin
-            enclosing = enclosing.parent
-        for other in self.draws:
-            if len(draw.value) >= _SHORTEST and other is not draw and draw.value in other.given:
-                return (*self.place(other), "input")
-        return ("site", self.mask(draw.name))
-
-    def twin(self, call: Enclosing, draw: Draw) -> tuple[str | int, ...] | None:
-        """A call that lands nowhere joins the one equal call that does land, if there is just one."""
-        if not call.name:
-            return None
-        shape = [(d.function, d.arguments) for d in call.draws]
-        twins = [
-            other
-            for other in self.records.calls
-            if other is not call
-            and (other.name, other.scalars) == (call.name, call.scalars)
-            and [(d.function, d.arguments) for d in other.draws] == shape
-            and (self.lands(other.text) or any(self.lands(d.value) for d in other.draws))
-        ]
-        if len(twins) != 1:
-            return None
-        label = self.final.get(id(twins[0].draws[call.draws.index(draw)]))
-        return ("join", *label.parts) if label else None
-
-    def labels(self) -> list[tuple[Draw, Label]]:
-        """A label for every draw, all different but for joined draws."""
-        counts: dict[tuple[str | int, ...], int] = {}
-        joined: list[Draw] = []
-        for draw in self.draws:
-            if self._joins(draw):
-                joined.append(draw)
-                continue
-            parts = (*self.place(draw), draw.function, draw.arguments)
-            number = counts.get(parts, 0)
-            counts[parts] = number + 1
-            self.final[id(draw)] = Label(parts).numbered(number)
-        for draw in joined:
-            place = self.place(draw)
-            parts = place[1:] if place[0] == "join" else (*place, draw.function, draw.arguments)
-            self.final[id(draw)] = Label(parts)
-        return [(draw, self.final[id(draw)]) for draw in self.draws]
-
-    def _joins(self, draw: Draw) -> bool:
-        if self.lands(draw.value) is not None:
-            return False
-        enclosing = draw.parent
-        while enclosing is not None:
-            if self.lands(enclosing.text) is not None:
-                return False
-            if enclosing.name and self._has_twin(enclosing):
-                return True
-            enclosing = enclosing.parent
-        return False
-
-    def _has_twin(self, call: Enclosing) -> bool:
-        shape = [(d.function, d.arguments) for d in call.draws]
+        owner = place.object
+        path = paths.render(tuple(self._mask(s) if isinstance(s, str) else s for s in place.path))
         return (
-            sum(
-                (other.name, other.scalars) == (call.name, call.scalars)
-                and [(d.function, d.arguments) for d in other.draws] == shape
-                and (self.lands(other.text) is not None or any(self.lands(d.value) for d in other.draws))
-                for other in self.records.calls
-                if other is not call
-            )
-            == 1
+            "landing",
+            owner.group,
+            owner.kind,
+            owner.namespace,
+            self._mask(owner.name),
+            path,
+            place.inner,
         )
 
+    def _place(self, draw: Draw) -> Parts:
+        """The identity of a draw that does not join another, without function and arguments."""
+        own = self._lands(draw.value)
+        if own is not None:
+            return (*self._identity(own), "value")
+        for enclosing in _around(draw):
+            outer = self._lands(enclosing.text)
+            if outer is not None:
+                return (*self._identity(outer), "piece")
+        if len(draw.value) >= _SHORTEST:
+            for other in self.draws[self._order[id(draw)] + 1 :]:
+                if draw.value in other.given:
+                    return (*self._place(other), "input")
+        return ("site", self._mask(draw.name))
 
-def _texts_around(draw: Draw) -> list[str]:
-    texts: list[str] = []
-    enclosing = draw.parent
-    while enclosing is not None and not enclosing.name:
-        texts.append(enclosing.text.strip().strip("\"'"))
-        enclosing = enclosing.parent
-    return texts
+    def _has_landed(self, call: Enclosing) -> bool:
+        texts = (call.text, *(draw.value for draw in call.draws))
+        return any(self._lands(text) is not None for text in texts)
+
+    def _twin(self, draw: Draw) -> Draw | None:
+        """The draw that this one repeats: of the one equal evaluation that lands, when its own does not.
+
+        Of several equal evaluations, the only one of the same chart counts (a subchart may be
+        rendered under several names).
+        """
+        if self._lands(draw.value) is not None:
+            return None
+        for call in _around(draw):
+            if self._lands(call.text) is not None:
+                return None
+            if not call.name or self._has_landed(call):
+                continue
+            twins = self._twins.get(_shape(call), [])
+            if len(twins) > 1:
+                twins = [twin for twin in twins if _chart(twin) == _chart(call)]
+            if len(twins) == 1:
+                return twins[0].draws[call.draws.index(draw)]
+        return None
+
+
+def unused(label: Label, taken: set[Label]) -> Label:
+    """The label, with the first number that no other label has."""
+    number = 0
+    while label.numbered(number) in taken:
+        number += 1
+    return label.numbered(number)
 
 
 def value(label: Label, draw: Draw, app_key: bytes) -> str | list[int]:
     """The final value of a draw."""
     return values.value(draw.function, json.loads(draw.arguments), labels.item_key(app_key, label))
+
+
+def _leaves(output: str, namespace: str) -> Iterator[Leaf]:
+    for _, obj in objects(_templated(output)):
+        identity = identify(obj, namespace)
+        if identity is not None:
+            yield from landing.strings(obj, identity)
+
+
+def _templated(output: str) -> Iterator[Document]:
+    """The documents that come from templates; what stands in crds/ is none, and often most of a render."""
+    is_crd = False
+    for document in split(output):
+        # Helm names the source once for a file in crds/, and for each document of a template.
+        if document.source is not None:
+            is_crd = _CRD_SOURCE.match(document.source) is not None
+        if not is_crd:
+            yield document
+
+
+def _secrets(draws: list[Draw]) -> list[str]:
+    """What must not be part of an identity, the longest first, in the spellings that charts use."""
+    found: dict[str, None] = {}
+    for draw in draws:
+        texts = [draw.value]
+        for enclosing in _around(draw):
+            if enclosing.name:
+                break
+            texts.append(enclosing.text.strip().strip("\"'"))
+        for text in texts:
+            if len(text) >= _SHORTEST_MASKED and "\n" not in text:
+                found |= dict.fromkeys((text, text.lower(), text.upper()))
+    return sorted(found, key=lambda text: (-len(text), text))
+
+
+def _around(draw: Draw) -> Iterator[Enclosing]:
+    """What encloses a draw, the innermost first."""
+    enclosing = draw.parent
+    while enclosing is not None:
+        yield enclosing
+        enclosing = enclosing.parent
+
+
+def _shape(call: Enclosing) -> Parts:
+    """What makes two evaluations equal: the named template, scalars of its dot, and its draws."""
+    return (
+        call.name,
+        call.scalars,
+        *(part for draw in call.draws for part in (draw.function, draw.arguments)),
+    )
+
+
+def _chart(call: Enclosing) -> str:
+    """The path of the chart that renders a call."""
+    return call.draws[0].root.rpartition("/templates/")[0]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from becalm.derive.labels import Label
 from becalm.errors import DeterminismError
 from becalm.stabilise import settle
-from becalm.stabilise.records import Draw, Records, take
+from becalm.stabilise.records import Draw, Records, draw_of, take
 from becalm.templates import functions
 from becalm.templates.rewrite import Sites, rewrite_file
-from becalm.templates.runtime import ORPHAN, Mode, Runtime, text_key
+from becalm.templates.runtime import Mode, Runtime, text_key
 from becalm.templates.taint import Taint, TemplateFile, taint
 
 MAX_ROUNDS = 12
@@ -75,6 +75,7 @@ class Stabiliser:
         marker = hmac.new(key or b"becalm", digest.digest(), hashlib.sha256).hexdigest()
         self.marker = f"becalm-{marker[:40]}"
         self.table: dict[str, dict[str, dict[str, dict[str, object]]]] = {}
+        self.settled: dict[tuple[str, str], Label] = {}
         self.result = Stabilised(output=None)
 
     def run(self, render: Render) -> Stabilised:
@@ -124,7 +125,6 @@ class Stabiliser:
             for key, parsed in found.parsed.items()
             if not parsed.file.is_text and found.framed(parsed.bodies[0][1])
         )
-        self.framed = framed
         words = "|".join(re.escape(name) for name in sorted(found.names))
         interesting = functions.mention().pattern.replace(r"(?<![\w.$])", "").replace(r"(?!\w)", "")
         runtime = Runtime(
@@ -150,9 +150,8 @@ class Stabiliser:
         if records.texts:
             return "survey"
         settler = settle.Settler(output, records, self.namespace)
-        for draw, label in settler.labels():
-            if not draw.known:
-                self.put(draw, label)
+        for draw, label in settler.labels(self.settled):
+            self.put(draw, label)
         return "replay"
 
     def put(self, draw: Draw, label: Label) -> None:
@@ -165,16 +164,9 @@ class Stabiliser:
                 hint="give one with --seed FILE (make it with `becalm seed new FILE`)",
             )
         value = settle.value(label, draw, self.key)
-        for file in (*self.framed, ORPHAN):
-            name = file.rpartition("templates/")[2]
-            for end in range(len(draw.key)):
-                root = draw.key[:end]
-                if draw.key[end] == "/" and (
-                    root.endswith(f"templates/{name}") or (file == ORPHAN and "define/" in root)
-                ):
-                    entry = self.table.setdefault(file, {}).setdefault(root, {}).setdefault(draw.key, {})
-                    entry[draw.arguments] = value
-                    break
+        roots = self.table.setdefault(draw.file, {})
+        roots.setdefault(draw.root, {}).setdefault(draw.key, {})[draw.arguments] = value
+        self.settled[draw.key, draw.arguments] = label
         self.result.labels.append((draw, label))
 
     def _request(self, error: str) -> list[object] | None:
@@ -190,12 +182,9 @@ class Stabiliser:
             self.texts[text_key(str(rest[0]))] = str(rest[0])
             return "survey"
         if kind == "draw":
-            key, name, site, function, arguments, given = (str(part) for part in rest)
-            draw = Draw(
-                key=key, name=name, site=int(site), function=function, arguments=arguments, given=given,
-                value="", known=False, parent=None,
-            )  # fmt: skip
-            self.put(draw, Label(("site", name, function, arguments)))
+            draw = draw_of(rest)
+            label = Label(("site", draw.name, draw.function, draw.arguments))
+            self.put(draw, settle.unused(label, set(self.settled.values())))
             return "replay"
         site_ = self.result.sites.items[int(str(rest[0]))]
         where = f"{site_.file}:{site_.line}"

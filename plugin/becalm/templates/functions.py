@@ -65,7 +65,7 @@ def stems() -> tuple[str, ...]:
 
     Looking for them first is faster than `mention` by an order of magnitude.
     """
-    return ("rand", "gen", "uuidv4", "shuffle", "now", "ago", "ate", "htpasswd", "bcrypt", "AES",
+    return ("rand", "gen", "uuidv4", "shuffle", "now", "ago", "date", "Date", "htpasswd", "bcrypt", "AES",
             "durationRound", "keys", "values")  # fmt: skip
 
 

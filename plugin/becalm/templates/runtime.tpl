@@ -4,7 +4,7 @@ The templates that rewritten charts call. Nothing here prints but what it stands
 A frame is a dict: s the state shared by all frames of a file, r where typed results are left for
 `get $becalm.r`, p the path of sites that leads here (unique in a render), n the same path in names
 that a person would use, dot the dot of the named template.
-The shared state: m the mode (survey: answer unknown draws with a provisional value and record
+The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer unknown draws with a provisional value and record
 them; trace: the same, and record everything; replay: an unknown draw is a request, made through
 `fail`), t the settled values of the file, c how often each path was taken, e the records, k the
 marker of records and requests, names the framed named templates, refused the functions that have
@@ -25,6 +25,7 @@ no answer yet, w what makes a text worth rewriting.
 {{- end -}}
 {{- end -}}
 {{- $_ := set $s "t" (get (include (print "becalm.table:" (index . 2)) nil | fromJson) $own | default dict) -}}
+{{- $_ := set $s "o" (list (index . 2) $own) -}}
 {{- $_ := set $s "c" dict -}}
 {{- $_ := set $s "e" dict -}}
 {{- $_ := set $s "included" (ne $own $name) -}}
@@ -107,13 +108,13 @@ records: {{ .e | toJson | b64enc }}
 {{- if $known -}}
 {{- include (print "becalm.settled." $fn) (list $f.r $e $a) -}}
 {{- else if eq $s.m "replay" -}}
-{{- include "becalm.fail" (list $s "draw" $k $n (index . 2) $fn $d (toJson $a)) -}}
+{{- include "becalm.fail" (list $s "draw" (index $s.o 0) (index $s.o 1) $k $n (index . 2) $fn $d (toJson $a)) -}}
 {{- else -}}
 {{- $_ := set $s "unsettled" true -}}
 {{- include (print "becalm.provisional." $fn) (list $f.r (printf "%s %s" $k $d) $a) -}}
 {{- end -}}
 {{- if ne $s.m "replay" -}}
-{{- include "becalm.record" (list $s "draw" $k $n (index . 2) $fn $d (toJson $a) (toString $f.r.v) $known) -}}
+{{- include "becalm.record" (list $s "draw" (index $s.o 0) (index $s.o 1) $k $n (index . 2) $fn $d (toJson $a) (toString $f.r.v) $known) -}}
 {{- end -}}
 v
 {{- end -}}
