@@ -18,6 +18,51 @@ if TYPE_CHECKING:
 
 _SEED_FILE = "/etc/becalm/seed/seed"
 
+_EXAMPLES = """\
+to see what a chart does, before anything is installed:
+  becalm audit ./chart
+  becalm verify ./chart --app shop --namespace shop --throwaway-seed
+
+to render it as Argo CD would, with a seed of your own:
+  becalm seed new ./seed
+  becalm render ./chart --app shop --namespace shop --seed ./seed
+
+Manifests go to stdout, complete or not at all. Errors go to stderr: the first line says what is
+wrong, where, and what to do. `becalm COMMAND --help` explains each command.
+"""
+_GENERATE = """\
+Renders the chart in the current directory. Argo CD runs this, from plugin.yaml; it sets the
+ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
+
+  BECALM_SEED_FILE  the seed (default: /etc/becalm/seed/seed)
+  BECALM_CLUSTER    an id of the cluster that becomes part of every value (default: empty)
+  BECALM_INSTANT    stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z);
+                    an app can set its own in source.plugin.env
+  BECALM_HELM       the helm binary (default: helm in the PATH)
+"""
+_RENDER = """\
+Renders a chart as `becalm generate` would in Argo CD, and prints the manifests. The application's
+name, project, namespace and cluster id are part of every derived value: give the same as in Argo CD
+to get the same.
+"""
+_VERIFY = """\
+Renders a chart in three separate processes with becalm, and twice with stock helm. Fails unless
+becalm's outputs are byte for byte the same and differ from stock helm's only in fields in which stock
+helm differs from itself. Lists what was stabilised: function, place in the chart, where it lands.
+No value is ever shown.
+"""
+_AUDIT = """\
+Lists, without rendering, every call in the chart and its subcharts whose result depends on more than
+its arguments, with how it is treated:
+
+  draw            derived from the seed and from where the value lands
+  refused         a certificate, key or hash, which is not derived yet: an error when it is reached
+  clock           answered with the fixed instant
+  clock-fallback  the fixed instant, where the function would read the clock
+  order           a map's keys or values, in the order of the keys
+  empty           helm itself answers with nothing, every time
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
@@ -34,27 +79,52 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="becalm", description="Renders Helm charts the same way every time, for Argo CD."
+        prog="becalm",
+        description="Renders Helm charts the same way every time, for Argo CD.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"becalm {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     generate = commands.add_parser(
-        "generate", help="render the chart in the current directory (Argo CD runs this)"
+        "generate",
+        help="render the chart in the current directory (Argo CD runs this)",
+        description=_GENERATE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     generate.set_defaults(run=_generate)
-    render = commands.add_parser("render", help="render a chart by hand, as `generate` would")
+    render = commands.add_parser(
+        "render",
+        help="render a chart by hand, as `generate` would",
+        description=_RENDER,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     _add_request(render)
     render.set_defaults(run=_render)
     verify = commands.add_parser(
-        "verify", help="prove that a chart renders the same, and nothing else changes"
+        "verify",
+        help="prove that a chart renders the same, and nothing else changes",
+        description=_VERIFY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_request(verify)
     verify.set_defaults(run=_verify)
-    audit = commands.add_parser("audit", help="list every call whose result changes, and how it is treated")
+    audit = commands.add_parser(
+        "audit",
+        help="list every call whose result changes, and how it is treated",
+        description=_AUDIT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     audit.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
     audit.set_defaults(run=_audit)
     seed = commands.add_parser("seed", help="make a seed").add_subparsers(required=True, metavar="COMMAND")
-    new = seed.add_parser("new", help="write a fresh seed to a new file with mode 0600")
+    new = seed.add_parser(
+        "new",
+        help="write a fresh seed to a new file with mode 0600",
+        description="Writes a fresh seed to a new file with mode 0600 and prints its fingerprint. Keep a backup:\n"
+        "losing or replacing the seed changes every derived value.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     new.add_argument("file", type=Path, metavar="FILE")
     new.set_defaults(run=_seed_new)
     return parser
@@ -71,10 +141,42 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], dest="sets", metavar="K=V", help="a value, as helm's --set")
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
     add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
+    add(
+        "--instant",
+        default="",
+        metavar="T",
+        help="stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z)",
+    )
+    add(
+        "--timeout",
+        type=_seconds,
+        default=50.0,
+        metavar="S",
+        help="seconds for one run of helm (default: 50)",
+    )
     add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--seed", type=Path, metavar="FILE", help="the seed file")
     group.add_argument("--throwaway-seed", action="store_true", help="a seed for this run only, for previews")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 3600:
+        raise ValueError
+    return seconds
+
+
+def _instant(text: str, where: str) -> str:
+    from becalm.derive import instant  # noqa: PLC0415
+
+    return instant.parse(text, where=where) if text else instant.DEFAULT
+
+
+def _progress(text: str) -> None:
+    """Tell a person what a long command does; a log needs none of it."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text} ...\n")
 
 
 def _seed(path: Path | None, *, throwaway: bool = False) -> Seed | None:
@@ -115,6 +217,8 @@ def _request(arguments: argparse.Namespace, seed_content: bytes | None = None) -
         else _seed(arguments.seed, throwaway=arguments.throwaway_seed),
         helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
         path=load.environment().get("PATH", ""),
+        timeout=arguments.timeout,
+        instant=_instant(arguments.instant, "--instant"),
     )
 
 
@@ -141,7 +245,7 @@ def _verify(arguments: argparse.Namespace) -> str:
         content = seed.new()
     request = _request(arguments, content)
     with forward_termination():
-        verdict = verify(request, _as_arguments(request), content)
+        verdict = verify(request, _as_arguments(request), content, _progress)
     counts = Counter((row.function, row.place, row.lands) for row in verdict.rows)
     rows = [(a, b, f"{c} ({count} times)" if count > 1 else c) for (a, b, c), count in counts.items()]
     if rows:
@@ -164,6 +268,8 @@ def _as_arguments(request: Request) -> list[str]:
         *(f"--set={item}" for item in options.sets),
         f"--kube-version={options.kube_version}",
         *(f"--api-versions={item}" for item in options.api_versions),
+        f"--instant={request.instant}",
+        f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
     ]
 
@@ -197,6 +303,9 @@ def _generate(_: argparse.Namespace) -> str:
             seed=_seed(seed_file) if seed_file.exists() or "BECALM_SEED_FILE" in variables else None,
             helm=variables.get("BECALM_HELM") or "helm",
             path=variables.get("PATH", ""),
+            instant=_instant(app.instant, "BECALM_INSTANT in source.plugin.env")
+            if app.instant
+            else _instant(variables.get("BECALM_INSTANT", ""), "BECALM_INSTANT"),
         )
     )
     if not output.strip():

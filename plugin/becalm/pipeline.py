@@ -9,18 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from becalm.derive import instant
 from becalm.derive.labels import Application, app_key
 from becalm.derive.seed import Seed
 from becalm.errors import ManifestError, SourceError
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
+from becalm.manifests.paths import render as render_path
 from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.stabilise.stabiliser import Attempt, Stabilised, Stabiliser, wants
 from becalm.templates import functions
 from becalm.templates.taint import TemplateFile
 
-INSTANT = "2024-01-01T00:00:00Z"
 _NOTES = "NOTES.txt"
 _MAX_TEXT = 1024 * 1024
 
@@ -40,7 +41,7 @@ class Request:
     helm: str = "helm"
     path: str = ""
     timeout: float = 50.0
-    instant: str = INSTANT
+    instant: str = instant.DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +55,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The texts of a chart that can draw."""
+    """The texts of a chart that can draw: templates, and texts for `tpl` with the places they are from."""
 
     files: list[TemplateFile]
-    texts: list[str]
+    texts: dict[str, str]
     locations: dict[str, Location]
 
 
@@ -154,7 +155,7 @@ def _encode(text: str) -> bytes:
 def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
     """The templates of a chart and its subcharts, and the texts that `tpl` may be given."""
     files: list[TemplateFile] = []
-    texts: list[str] = []
+    texts: dict[str, str] = {}
     locations: dict[str, Location] = {}
     for location, owner, path in tree.walk():
         if is_template(path):
@@ -167,28 +168,33 @@ def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
         elif path not in owner.archives and not path.startswith("crds/"):
             data = owner.read(path)
             if b"{{" in data and len(data) <= _MAX_TEXT:
-                texts += _texts(path, data.decode("utf-8", "surrogateescape"))
+                texts = _texts("/".join(location), data.decode("utf-8", "surrogateescape")) | texts
     for path_ in options.values:
         try:
-            texts += _texts("values.yaml", path_.read_text("utf-8", "surrogateescape"))
+            texts = _texts(path_.name, path_.read_text("utf-8", "surrogateescape"), is_yaml=True) | texts
         except OSError as error:
             raise SourceError(
                 f"the values file cannot be read: {error.strerror}", where=str(path_)
             ) from error
-    return Inputs(files, texts + list(options.sets), locations)
+    for item in options.sets:
+        key, _, value = item.partition("=")
+        texts |= {item: f"--set {key}", value: f"--set {key}"}
+    return Inputs(files, texts, locations)
 
 
-def _texts(path: str, text: str) -> list[str]:
-    """A file's text, or the strings of a YAML file, that may call what is rewritten."""
+def _texts(place: str, text: str, *, is_yaml: bool = False) -> dict[str, str]:
+    """A file's text, and the strings of a YAML file, that may call what is rewritten."""
     if not functions.mentions(text):
-        return []
-    found = [text]
-    if path.endswith((".yaml", ".yml")):
+        return {}
+    found = {text: place}
+    if is_yaml or place.endswith((".yaml", ".yml")):
         try:
-            value = yamlio.load(text, where=path)
+            value = yamlio.load(text, where=place)
         except ManifestError:
             return found
-        found += [leaf for _, leaf in leaves(value) if isinstance(leaf, str) and functions.mentions(leaf)]
+        for path, leaf in leaves(value):
+            if isinstance(leaf, str) and functions.mentions(leaf):
+                found.setdefault(leaf, f"{place} {render_path(path)}")
     return found
 
 

@@ -11,10 +11,11 @@ from becalm.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationEnvironment:
-    """What Argo CD says of the application; only what it sets itself, nothing an app team writes.
+    """What Argo CD says of the application: what it sets itself, and what the app team asks for.
 
     `name` is the instance name (`<namespace>_<app>` outside of the control plane's namespace),
-    `release` the name without that prefix, `namespace` the destination namespace.
+    `release` the name without that prefix, `namespace` the destination namespace. `instant` is what
+    the app team set as `BECALM_INSTANT` in `source.plugin.env`, else "".
     """
 
     name: str
@@ -23,6 +24,7 @@ class ApplicationEnvironment:
     namespace: str
     kube_version: str
     api_versions: tuple[str, ...]
+    instant: str
 
 
 def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
@@ -49,6 +51,7 @@ def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
         namespace=environment.get("ARGOCD_APP_NAMESPACE", ""),
         kube_version=environment.get("KUBE_VERSION", ""),
         api_versions=tuple(item for item in versions.split(",") if item),
+        instant=environment.get("ARGOCD_ENV_BECALM_INSTANT", ""),
     )
 
 

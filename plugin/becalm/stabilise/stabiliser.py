@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from becalm.derive.labels import Label
@@ -55,16 +55,23 @@ class Stabiliser:
 
     Args:
         files: the templates of the chart and its subcharts.
-        texts: texts from values and files that `tpl` may be given.
+        texts: texts from values and files that `tpl` may be given, each with the place it is from.
         key: the app key, or None where there is no seed.
         namespace: of the release.
         instant: stands for the clock, RFC 3339 in UTC.
     """
 
     def __init__(
-        self, files: list[TemplateFile], texts: list[str], *, key: bytes | None, namespace: str, instant: str
+        self,
+        files: list[TemplateFile],
+        texts: Mapping[str, str],
+        *,
+        key: bytes | None,
+        namespace: str,
+        instant: str,
     ) -> None:
         self.files = files
+        self.origins = dict(texts)
         self.texts = {text_key(text): text for text in texts if functions.mentions(text)}
         self.key = key
         self.namespace = namespace
@@ -113,7 +120,13 @@ class Stabiliser:
     def _attempt(self, render: Render, mode: Mode) -> Attempt:
         rewrites_tpl = bool(self.texts)
         text_files = [
-            TemplateFile(key=f"tpl:{key}", name=f"tpl:{key}", text=text, is_text=True)
+            TemplateFile(
+                key=f"tpl:{key}",
+                name=f"tpl:{key}",
+                text=text,
+                is_text=True,
+                origin=self.origins.get(text, "a text that is put together"),
+            )
             for key, text in self.texts.items()
         ]
         found = taint(self.files + text_files, rewrites_tpl=rewrites_tpl)

@@ -383,7 +383,7 @@ class _FileRewriter:
     def draw(self, head: Operand, command: Command | None) -> tuple[str, str]:
         name = head.function
         line = self.text.count("\n", 0, head.start) + 1
-        site_id = self.sites.add(function=name, file=self.file.key, line=line, scope=self.scope.name)
+        site_id = self.sites.add(function=name, file=self.file.place, line=line, scope=self.scope.name)
         arguments = command.operands[1:] if command else ()
         for operand in arguments:
             self.whole_number(operand)

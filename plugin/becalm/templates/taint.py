@@ -25,13 +25,19 @@ class TemplateFile:
 
     `key` names it for people and is unique (`charts/db-1.tgz/templates/secret.yaml`), `name` is
     its path below the chart's `templates/`. `is_text` marks a text that `tpl` renders, which is
-    no file of its own.
+    no file of its own; `origin` then tells people where it stands.
     """
 
     key: str
     name: str
     text: str
     is_text: bool = False
+    origin: str = ""
+
+    @property
+    def place(self) -> str:
+        """The file, or where the text stands, for people."""
+        return self.origin or self.key
 
     @property
     def is_partial(self) -> bool:
