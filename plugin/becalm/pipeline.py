@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from becalm.derive import instant
 from becalm.derive.labels import Application, app_key
@@ -18,9 +19,11 @@ from becalm.manifests.paths import leaves
 from becalm.manifests.paths import render as render_path
 from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
 from becalm.sources.helm import Helm, HelmOptions
-from becalm.stabilise.stabiliser import Attempt, Stabilised, Stabiliser, wants
 from becalm.templates import functions
-from becalm.templates.taint import TemplateFile
+from becalm.templates.files import TemplateFile, wants
+
+if TYPE_CHECKING:
+    from becalm.stabilise.stabiliser import Attempt, Stabilised
 
 _NOTES = "NOTES.txt"
 _MAX_TEXT = 1024 * 1024
@@ -74,6 +77,8 @@ def render(request: Request) -> Result:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
         if not wants(inputs.files, inputs.texts):
             return Result(output=stock(helm, request), runs=helm.runs, stabilised=None)
+        from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
+
         key = None
         if request.seed is not None:
             key = app_key(request.seed.secret, request.seed.id, request.application)
@@ -130,6 +135,8 @@ def _work() -> Iterator[Path]:
 def _attempt(  # noqa: PLR0913, PLR0917  # the last two are what the stabiliser asks for
     helm: Helm, request: Request, tree: ChartTree, inputs: Inputs, changed: dict[str, str], runtime: str
 ) -> Attempt:
+    from becalm.stabilise.stabiliser import Attempt  # noqa: PLC0415
+
     replaced = {inputs.locations[key]: _encode(text) for key, text in changed.items()}
     for location in list(replaced):
         if location[-1].endswith(f"/{_NOTES}"):

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from becalm.derive.labels import Label
@@ -15,9 +15,10 @@ from becalm.errors import DeterminismError
 from becalm.stabilise import settle
 from becalm.stabilise.records import Draw, Records, draw_of, take
 from becalm.templates import functions
+from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
 from becalm.templates.runtime import Mode, Runtime, text_key
-from becalm.templates.taint import Taint, TemplateFile, taint
+from becalm.templates.taint import Taint, taint
 
 MAX_ROUNDS = 12
 
@@ -43,11 +44,6 @@ class Stabilised:
     labels: list[tuple[Draw, Label]] = field(default_factory=list)
     sites: Sites = field(default_factory=Sites)
     rounds: int = 0
-
-
-def wants(files: Iterable[TemplateFile], texts: Iterable[str]) -> bool:
-    """Whether anything may have to be rewritten."""
-    return any(functions.mentions(file.text) for file in files) or any(map(functions.mentions, texts))
 
 
 class Stabiliser:

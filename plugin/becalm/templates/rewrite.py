@@ -12,8 +12,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from becalm.templates import functions
+from becalm.templates.files import TemplateFile
 from becalm.templates.syntax import Branch, Command, Operand, Pipeline, Statement, walk
-from becalm.templates.taint import Parsed, Taint, TemplateFile, is_file_include, uses
+from becalm.templates.taint import Parsed, Taint, is_file_include, uses
 from becalm.templates.tokens import Action, Token, quote
 
 FRAME = "$becalm"

@@ -12,37 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from becalm.templates import functions
+from becalm.templates.files import TemplateFile
 from becalm.templates.syntax import Operand, Pipeline, Statement, parse, pipelines
 from becalm.templates.tokens import TemplateSyntaxError
 
 _COMPUTED_INCLUDE = re.compile(r"(?<![\w.$])include(?:\s+[^\s\"`]|\s*[|)}])")
 _TPL = re.compile(r"(?<![\w.$])tpl(?!\w)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateFile:
-    """One template text.
-
-    `key` names it for people and is unique (`charts/db-1.tgz/templates/secret.yaml`), `name` is
-    its path below the chart's `templates/`. `is_text` marks a text that `tpl` renders, which is
-    no file of its own; `origin` then tells people where it stands.
-    """
-
-    key: str
-    name: str
-    text: str
-    is_text: bool = False
-    origin: str = ""
-
-    @property
-    def place(self) -> str:
-        """The file, or where the text stands, for people."""
-        return self.origin or self.key
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether Helm only loads the file, for others to include."""
-        return self.is_text or self.name.rpartition("/")[2].startswith("_")
 
 
 @dataclass(slots=True)

@@ -6,7 +6,8 @@ import pytest
 
 from becalm.templates.audit import calls
 from becalm.templates.syntax import parse
-from becalm.templates.taint import TemplateFile, taint
+from becalm.templates.files import TemplateFile
+from becalm.templates.taint import taint
 from becalm.templates.tokens import TemplateSyntaxError, actions, quote, unquote
 
 
