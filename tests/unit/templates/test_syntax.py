@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from becalm.templates.audit import calls
-from becalm.templates.syntax import parse
 from becalm.templates.files import TemplateFile
+from becalm.templates.syntax import parse
 from becalm.templates.taint import taint
 from becalm.templates.tokens import TemplateSyntaxError, actions, quote, unquote
 
