@@ -13,7 +13,7 @@ from typing import Literal
 from becalm.templates import functions
 from becalm.templates.tokens import quote
 
-Mode = Literal["survey", "trace", "replay"]
+Mode = Literal["survey", "replay"]
 
 #: Settled values: file key -> root path -> draw key -> arguments -> value (a string, or the
 #: order of a shuffle as a list of positions).
@@ -28,8 +28,8 @@ class Runtime:
     """What the templates of one render need to know.
 
     Args:
-        mode: survey (answer unknown draws provisionally), trace (the same, and record all), or
-            replay (an unknown draw ends the render with a request).
+        mode: survey (answer unknown draws provisionally, and record them) or replay (an
+            unknown draw ends the render with a request).
         marker: the word that marks records and requests; no input may hold it.
         instant: the instant that stands for the clock, RFC 3339 in UTC.
         names: the framed named templates.

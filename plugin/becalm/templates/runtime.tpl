@@ -4,11 +4,11 @@ The templates that rewritten charts call. Nothing here prints but what it stands
 A frame is a dict: s the state shared by all frames of a file, r where typed results are left for
 `get $becalm.r`, p the path of sites that leads here (unique in a render), n the same path in names
 that a person would use, dot the dot of the named template.
-The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer unknown draws with a provisional value and record
-them; trace: the same, and record everything; replay: an unknown draw is a request, made through
-`fail`), t the settled values of the file, c how often each path was taken, e the records, k the
-marker of records and requests, names the framed named templates, refused the functions that have
-no answer yet, w what makes a text worth rewriting.
+The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer
+unknown draws with a provisional value and record them; replay: an unknown draw is a request, made
+through `fail`), t the settled values of the file, c how often each path was taken, e the records, k the
+marker of records and requests, names the framed named templates, refused the functions that have no
+answer yet, w what makes a text worth rewriting.
 */ -}}
 
 {{- define "becalm.root" -}}
@@ -39,7 +39,7 @@ no answer yet, w what makes a text worth rewriting.
 {{- $f := index . 0 -}}
 {{- $dot := index . 1 -}}
 {{- $s := $f.s -}}
-{{- if and (ne $s.m "replay") (not $s.included) (or $s.unsettled (eq $s.m "trace")) $s.e -}}
+{{- if and (ne $s.m "replay") (not $s.included) $s.unsettled $s.e -}}
 {{- if hasSuffix "NOTES.txt" $f.p -}}
 {{- $_ := set $dot "becalm" $s -}}
 {{- else -}}
