@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from becalm.stabilise.stabiliser import Attempt, Stabilised
 
 _NOTES = "NOTES.txt"
+_RUNTIME = "templates/_becalm.tpl"
 _MAX_TEXT = 1024 * 1024
 
 
@@ -85,9 +86,7 @@ def render(request: Request) -> Result:
         stabiliser = Stabiliser(
             inputs.files, inputs.texts, key=key, namespace=request.options.namespace, instant=request.instant
         )
-        done = stabiliser.run(
-            lambda changed, runtime: _attempt(helm, request, tree, inputs, changed, runtime)
-        )
+        done = stabiliser.run(_Copy(helm, request, tree, inputs).render)
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
             stock(helm, request)
@@ -132,27 +131,41 @@ def _work() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _attempt(  # noqa: PLR0913, PLR0917  # the last two are what the stabiliser asks for
-    helm: Helm, request: Request, tree: ChartTree, inputs: Inputs, changed: dict[str, str], runtime: str
-) -> Attempt:
-    from becalm.stabilise.stabiliser import Attempt  # noqa: PLC0415
+class _Copy:
+    """The private copy of a chart that is rendered instead of it, one after another."""
 
-    replaced = {inputs.locations[key]: _encode(text) for key, text in changed.items()}
-    for location in list(replaced):
-        if location[-1].endswith(f"/{_NOTES}"):
-            # Helm drops the notes; a file that runs right after them prints what they recorded.
-            sibling = location[-1].removesuffix(".txt") + ".becalm.yaml"
-            replaced[(*location[:-1], sibling)] = b'{{ include "becalm.notes" . }}'
-    replaced[("templates/_becalm.tpl",)] = _encode(runtime)
-    directory = Path(tempfile.mkdtemp(prefix="chart-", dir=helm.work))
-    try:
-        written = write_chart(tree, replaced, directory / "chart")
-        done = helm.template(written, request.options)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    if done.returncode != 0:
-        return Attempt(output="", error=done.stderr.decode("utf-8", "replace"))
-    return Attempt(output=_decode(done.stdout), error=None)
+    def __init__(self, helm: Helm, request: Request, tree: ChartTree, inputs: Inputs) -> None:
+        self.helm = helm
+        self.request = request
+        self.tree = tree
+        self.inputs = inputs
+        self._changed: dict[str, str] | None = None
+        self._written = Path()
+
+    def render(self, changed: dict[str, str], runtime: str) -> Attempt:
+        """Run helm on the copy with these templates replaced and this file of templates added."""
+        from becalm.stabilise.stabiliser import Attempt  # noqa: PLC0415
+
+        if changed is self._changed and self._written.is_dir():
+            (self._written / _RUNTIME).write_bytes(_encode(runtime))
+        else:
+            self._write(changed, runtime)
+        done = self.helm.template(self._written, self.request.options)
+        if done.returncode != 0:
+            return Attempt(output="", error=done.stderr.decode("utf-8", "replace"))
+        return Attempt(output=_decode(done.stdout), error=None)
+
+    def _write(self, changed: dict[str, str], runtime: str) -> None:
+        replaced = {self.inputs.locations[key]: _encode(text) for key, text in changed.items()}
+        for location in list(replaced):
+            if location[-1].endswith(f"/{_NOTES}"):
+                # Helm drops the notes; a file that runs right after them prints what they recorded.
+                sibling = location[-1].removesuffix(".txt") + ".becalm.yaml"
+                replaced[(*location[:-1], sibling)] = b'{{ include "becalm.notes" . }}'
+        replaced[(_RUNTIME,)] = _encode(runtime)
+        directory = Path(tempfile.mkdtemp(prefix="chart-", dir=self.helm.work))
+        self._written = write_chart(self.tree, replaced, directory / "chart")
+        self._changed = changed
 
 
 def _encode(text: str) -> bytes:

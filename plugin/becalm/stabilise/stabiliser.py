@@ -18,9 +18,10 @@ from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
 from becalm.templates.runtime import Mode, Runtime, text_key
-from becalm.templates.taint import Taint, taint
+from becalm.templates.taint import taint
 
 MAX_ROUNDS = 12
+_TEXT = "tpl:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,18 @@ class Stabilised:
     labels: list[tuple[Draw, Label]] = field(default_factory=list)
     sites: Sites = field(default_factory=Sites)
     rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rewritten:
+    """All rewritten templates and texts, and what the runtime needs to know of them."""
+
+    text_count: int
+    changed: dict[str, str]
+    texts: dict[str, str]
+    sites: Sites
+    names: frozenset[str]
+    framed: tuple[str, ...]
 
 
 class Stabiliser:
@@ -78,6 +91,7 @@ class Stabiliser:
         marker = hmac.new(key or b"becalm", digest.digest(), hashlib.sha256).hexdigest()
         self.marker = f"becalm-{marker[:40]}"
         self.table: dict[str, dict[str, dict[str, dict[str, object]]]] = {}
+        self._rewritten: _Rewritten | None = None
         self.settled: dict[tuple[str, str], Label] = {}
         self.result = Stabilised(output=None)
 
@@ -114,44 +128,53 @@ class Stabiliser:
         return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
 
     def _attempt(self, render: Render, mode: Mode) -> Attempt:
-        rewrites_tpl = bool(self.texts)
+        # Texts are only ever added, and nothing else decides the rewrite.
+        if self._rewritten is None or self._rewritten.text_count != len(self.texts):
+            self._rewritten = self._rewrite()
+            self.result.sites = self._rewritten.sites
+        done = self._rewritten
+        words = "|".join(re.escape(name) for name in sorted(done.names))
+        mention = "|".join(functions.rewritten())
+        runtime = Runtime(
+            mode=mode, marker=self.marker, instant=self.instant, names=done.names, files=done.framed,
+            table=self.table, texts=done.texts, interesting=f"{mention}|{words}" if words else mention,
+        )  # fmt: skip
+        return render(done.changed, runtime.text())
+
+    def _rewrite(self) -> _Rewritten:
         text_files = [
             TemplateFile(
-                key=f"tpl:{key}",
-                name=f"tpl:{key}",
+                key=f"{_TEXT}{key}",
+                name=f"{_TEXT}{key}",
                 text=text,
                 is_text=True,
                 origin=self.origins.get(text, "a text that is put together"),
             )
             for key, text in self.texts.items()
         ]
-        found = taint(self.files + text_files, rewrites_tpl=rewrites_tpl)
+        found = taint(self.files + text_files, rewrites_tpl=bool(self.texts))
         sites = Sites()
-        changed, texts = self._rewrite(found, sites)
-        self.result.sites = sites
-        framed = tuple(
-            key
-            for key, parsed in found.parsed.items()
-            if not parsed.file.is_text and found.framed(parsed.bodies[0][1])
-        )
-        words = "|".join(re.escape(name) for name in sorted(found.names))
-        interesting = functions.mention().pattern.replace(r"(?<![\w.$])", "").replace(r"(?!\w)", "")
-        runtime = Runtime(
-            mode=mode, marker=self.marker, instant=self.instant, names=found.names, files=framed,
-            table=self.table, texts=texts, interesting=f"{interesting}|{words}" if words else interesting,
-        )  # fmt: skip
-        return render(changed, runtime.text())
-
-    def _rewrite(self, found: Taint, sites: Sites) -> tuple[dict[str, str], dict[str, str]]:
         changed: dict[str, str] = {}
         texts: dict[str, str] = {}
         for key, parsed in found.parsed.items():
             new = rewrite_file(parsed, found, sites, instant=self.instant)
             if parsed.file.is_text:
-                texts[key.removeprefix("tpl:")] = new
+                texts[key.removeprefix(_TEXT)] = new
             elif new != parsed.file.text:
                 changed[key] = new
-        return changed, texts
+        framed = tuple(
+            key
+            for key, parsed in found.parsed.items()
+            if not parsed.file.is_text and found.framed(parsed.bodies[0][1])
+        )
+        return _Rewritten(
+            text_count=len(self.texts),
+            changed=changed,
+            texts=texts,
+            sites=sites,
+            names=found.names,
+            framed=framed,
+        )
 
     def _settle(self, output: str, records: Records) -> Mode:
         for text in records.texts:

@@ -53,17 +53,22 @@ def hermetic() -> dict[str, str]:
 
 
 @cache
-def mention() -> re.Pattern[str]:
+def rewritten() -> tuple[str, ...]:
+    """The names of all functions whose calls are rewritten, sorted."""
+    return tuple(sorted(name for name, function in functions().items() if function.treatment != "empty"))
+
+
+@cache
+def _mention() -> re.Pattern[str]:
     """Finds the name of a function that is rewritten, as a whole word."""
-    names = sorted(name for name, function in functions().items() if function.treatment != "empty")
-    return re.compile(rf"(?<![\w.$])(?:{'|'.join(names)})(?!\w)")
+    return re.compile(rf"(?<![\w.$])(?:{'|'.join(rewritten())})(?!\w)")
 
 
 @cache
 def stems() -> tuple[str, ...]:
     """A few strings, one of which every rewritten function's name contains.
 
-    Looking for them first is faster than `mention` by an order of magnitude.
+    Looking for them first is faster than looking for them by an order of magnitude.
     """
     return ("rand", "gen", "uuidv4", "shuffle", "now", "ago", "date", "Date", "htpasswd", "bcrypt", "AES",
             "durationRound", "keys", "values")  # fmt: skip
@@ -74,7 +79,7 @@ def mentions(text: str) -> bool:
     start = text.find("{{")
     if start < 0 or not any(text.find(stem, start) >= 0 for stem in stems()):
         return False
-    return mention().search(text, start) is not None
+    return _mention().search(text, start) is not None
 
 
 @cache
