@@ -1,0 +1,3 @@
+{{- define "db.password" -}}
+{{- default (randAlphaNum 16) .Values.password -}}
+{{- end -}}

@@ -1,0 +1,1 @@
+{{- define "app.token" }}{{ randAlphaNum 14 }}{{ end -}}
