@@ -57,6 +57,8 @@ class _Rewritten:
     sites: Sites
     names: frozenset[str]
     framed: tuple[str, ...]
+    unread: tuple[str, ...]
+    """Where template files do not parse, with the reason."""
 
 
 class Stabiliser:
@@ -113,6 +115,7 @@ class Stabiliser:
                     return self.result
                 mode = self._answer(request)
                 continue
+            self._refuse_unread()
             output, records = take(attempt.output, self.marker)
             if not any(not draw.known for draw in records.draws.values()) and not records.texts:
                 self.result.output = output
@@ -123,6 +126,15 @@ class Stabiliser:
             where=self._places(),
             hint="a value that is drawn decides which values are drawn next; give it in the values",
         )
+
+    def _refuse_unread(self) -> None:
+        """Helm rendered, so what becalm cannot read may be a template that drew at random."""
+        if self._rewritten is not None and self._rewritten.unread:
+            raise DeterminismError(
+                "a template that helm accepts cannot be read",
+                where=self._rewritten.unread[0],
+                hint="write it more simply, or leave it out of the chart if nothing uses it",
+            )
 
     def _places(self) -> str:
         return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
@@ -174,6 +186,12 @@ class Stabiliser:
             sites=sites,
             names=found.names,
             framed=framed,
+            unread=tuple(
+                f"{file.key}:{file.text.count(chr(10), 0, found.unread[file.key].offset) + 1}:"
+                f" {found.unread[file.key].reason}"
+                for file in self.files
+                if file.key in found.unread
+            ),
         )
 
     def _settle(self, output: str, records: Records) -> Mode:

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from becalm.templates.tokens import Action, TemplateSyntaxError, Token, actions, unquote
+from becalm.templates.tokens import KEYWORDS, Action, TemplateSyntaxError, Token, actions, unquote
 
+_OPERANDS = frozenset({"string", "raw", "char", "variable", "field", "number", "word"})
+_NEVER_OPERANDS = KEYWORDS - {"nil"}
 _DECLARING = ("declare", "assign")
+
+MAX_DEPTH = 100
+"""Levels of parentheses, and of blocks; far above what people write, far below Python's own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +80,18 @@ class Pipeline:
                     yield from operand.inner.operands()
 
 
+def _is_plain(token: Token) -> bool:
+    """Whether a term is a constant or the dot, which has no fields and takes no arguments."""
+    return token.kind in ("string", "raw", "char", "number") or token.text in (".", "true", "false", "nil")
+
+
 class _Parser:
     """Reads one action's tokens from left to right."""
 
     def __init__(self, action: Action, skip: int) -> None:
         self.tokens = action.tokens
         self.at = skip
+        self.depth = 0
         self.fallback = action.inner
 
     def peek(self) -> Token | None:
@@ -95,6 +106,9 @@ class _Parser:
         commands: list[Command] = []
         while (token := self.peek()) is not None and token.kind != "close":
             commands.append(self.command())
+            head = commands[-1].operands[0]
+            if len(commands) > 1 and _is_plain(head.token) and not head.fields:
+                raise TemplateSyntaxError("non executable command in a pipeline", head.start)
             token = self.peek()
             if token is None or token.kind == "close":
                 break
@@ -137,17 +151,26 @@ class _Parser:
         inner: Pipeline | None = None
         end = token.end
         if token.kind == "open":
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise self.fault("parentheses are nested too deeply")
             inner = self.pipeline(declares=1)
+            self.depth -= 1
             close = self.peek()
             if close is None or close.kind != "close":
                 raise self.fault("unclosed parenthesis")
             self.at += 1
             end = close.end
-        elif token.kind not in ("string", "raw", "char", "variable", "field", "number", "word"):
+        elif token.kind not in _OPERANDS or (token.kind == "word" and token.text in _NEVER_OPERANDS):
             self.at -= 1
             raise self.fault("unexpected token")
         fields: list[Token] = []
+        following = self.peek()
+        if following is not None and following.kind == "field" and not following.spaced and _is_plain(token):
+            raise self.fault("unexpected . after term")
         while (following := self.peek()) is not None and following.kind == "field" and not following.spaced:
+            if following.text == ".":
+                raise self.fault("unexpected . after a field")
             fields.append(following)
             end = following.end
             self.at += 1
@@ -184,7 +207,8 @@ def parse(text: str) -> list[Statement]:
     """The statements of a template text, nested.
 
     Raises:
-        TemplateSyntaxError: Go would refuse the text (not every such text is found).
+        TemplateSyntaxError: Go would refuse the text (not every such text is found), or it is nested
+            more than `MAX_DEPTH` levels deep.
     """
     root: list[Statement] = []
     stack: list[Statement] = []
@@ -194,7 +218,7 @@ def parse(text: str) -> list[Statement]:
         if keyword == "else":
             body = _else(action, stack)
         elif keyword == "end":
-            if not stack:
+            if not stack or len(action.tokens) > 1:
                 raise TemplateSyntaxError("unexpected end", action.start)
             stack.pop().end = action
             body = stack[-1].branches[-1].body if stack else root
@@ -202,13 +226,27 @@ def parse(text: str) -> list[Statement]:
             statement = _statement(action)
             if statement.kind == "define" and stack:
                 raise TemplateSyntaxError("define inside another block", action.start)
+            if statement.kind in ("break", "continue") and not _in_range(stack):
+                raise TemplateSyntaxError(f"{statement.kind} outside range", action.start)
             body.append(statement)
             if statement.branches:
                 stack.append(statement)
+                if len(stack) > MAX_DEPTH:
+                    raise TemplateSyntaxError("blocks are nested too deeply", action.start)
                 body = statement.branches[0].body
     if stack:
         raise TemplateSyntaxError(f"{stack[-1].kind} without end", stack[-1].action.start)
     return root
+
+
+def _in_range(stack: list[Statement]) -> bool:
+    """Whether a `break` would end a loop: a block is a template of its own, an `else` is no loop."""
+    for statement in reversed(stack):
+        if statement.kind == "range" and len(statement.branches) == 1:
+            return True
+        if statement.kind in ("block", "define"):
+            return False
+    return False
 
 
 def _statement(action: Action) -> Statement:
@@ -221,6 +259,8 @@ def _statement(action: Action) -> Statement:
     if keyword in ("define", "block", "template"):
         return _named(action, keyword)
     if keyword in ("break", "continue"):
+        if len(action.tokens) > 1:
+            raise TemplateSyntaxError(f"unexpected token in {keyword}", action.start)
         return Statement(keyword, action)
     return Statement("output", action, _whole(action, 0, declares=1))
 
@@ -254,10 +294,12 @@ def _whole(action: Action, skip: int, *, declares: int) -> Pipeline:
 def _else(action: Action, stack: list[Statement]) -> list[Statement]:
     if not stack or stack[-1].kind not in ("if", "with", "range"):
         raise TemplateSyntaxError("unexpected else", action.start)
+    last = stack[-1].branches[-1]
+    if last.opener is not None and last.pipeline is None:
+        raise TemplateSyntaxError("expected end; found else", action.start)
     pipeline: Pipeline | None = None
     if len(action.tokens) > 1:
-        chained = action.tokens[1].text
-        if chained not in ("if", "with"):
+        if action.tokens[1].text != stack[-1].kind or stack[-1].kind == "range":
             raise TemplateSyntaxError("unexpected token in else", action.start)
         pipeline = _whole(action, 2, declares=1)
     branch = Branch(action, pipeline)

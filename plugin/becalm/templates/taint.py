@@ -42,11 +42,15 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """The files that must change, parsed, and the names of the framed named templates."""
+    """The files that must change, parsed, and the names of the framed named templates.
+
+    `unread` are the files that may have to change and do not parse, each with the reason.
+    """
 
     parsed: dict[str, Parsed]
     names: frozenset[str]
     rewrites_tpl: bool
+    unread: dict[str, TemplateSyntaxError] = field(default_factory=dict)
 
     def framed(self, uses: Uses) -> bool:
         """Whether a body with these uses needs a frame."""
@@ -152,9 +156,10 @@ def read(file: TemplateFile) -> Parsed:
 def taint(files: list[TemplateFile], *, rewrites_tpl: bool) -> Taint:
     """Find what must change. Only texts that can matter are parsed.
 
-    A text that does not parse is left out: the renderer will refuse it in its own words.
+    A text that does not parse is left out, since the renderer should refuse it in its own words.
     """
     parsed: dict[str, Parsed] = {}
+    unread: dict[str, TemplateSyntaxError] = {}
     pending = {file.key: file for file in files if "{{" in file.text}
     names: set[str] = set()
 
@@ -163,8 +168,8 @@ def taint(files: list[TemplateFile], *, rewrites_tpl: bool) -> Taint:
             file = pending.pop(key)
             try:
                 parsed[key] = read(file)
-            except TemplateSyntaxError:
-                continue
+            except TemplateSyntaxError as error:
+                unread[key] = error
 
     take(
         key
@@ -184,7 +189,7 @@ def taint(files: list[TemplateFile], *, rewrites_tpl: bool) -> Taint:
             for key, file in list(pending.items())
             if any(name in file.text for name in fresh) or (first and _COMPUTED_INCLUDE.search(file.text))
         )
-    return Taint(parsed, frozenset(names), rewrites_tpl)
+    return Taint(parsed, frozenset(names), rewrites_tpl, unread)
 
 
 def _spread(parsed: dict[str, Parsed], names: set[str], *, rewrites_tpl: bool) -> set[str]:

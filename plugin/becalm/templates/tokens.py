@@ -9,6 +9,7 @@ a sign starts a number wherever it stands, so `1 -2` are two numbers.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -197,15 +198,38 @@ def _check(token: Token, text: str) -> None:
                     raise TemplateSyntaxError("bad character in a name", token.start)
     elif token.kind == "number":
         following = text[token.end : token.end + 1]
-        if following and (following == "_" or following.isalnum()):
+        if (following and (following == "_" or following.isalnum())) or not _is_number(token.text):
             raise TemplateSyntaxError("bad number syntax", token.start)
-        is_complex = any(sign in token.text[1:] and token.text[0] not in "eEpP" for sign in "+-")
-        if not any(character.isdigit() for character in token.text) or (
-            is_complex and not token.text.endswith("i") and not re.search(r"[eEpP][+-]", token.text)
-        ):
-            raise TemplateSyntaxError("bad number syntax", token.start)
+    elif token.kind in ("string", "char") and "\\" in token.text:
+        unquote(token)
+    elif token.kind == "char" and len(token.text) != len("'c'"):
+        raise TemplateSyntaxError("malformed character constant", token.start)
     elif token.kind == "other" and token.text != ",":
         raise TemplateSyntaxError("unexpected character in action", token.start)
+
+
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_INTEGER = re.compile(
+    r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|0(?:_?[0-7])*|[1-9](?:_?[0-9])*"
+)
+_FLOAT = re.compile(
+    rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
+    rf"|0[xX](?:(?:_?[0-9a-fA-F])+\.?[0-9a-fA-F_]*|\.[0-9a-fA-F_]+)[pP][+-]?{_DIGITS}"
+)
+_PARTS = re.compile(r"(?<=[^+\-eEpP])(?=[+-])")
+
+
+def _is_number(text: str) -> bool:
+    """Whether Go's `strconv` takes a constant that its lexer let through."""
+    if text.endswith("i"):
+        return all(_is_number(part.removesuffix("i")) for part in _PARTS.split(text))
+    digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    if _INTEGER.fullmatch(digits):
+        most = 2**63 if text.startswith("-") else 2**64 - 1
+        plain = digits.replace("_", "")
+        octal = len(plain) > 1 and plain.isdecimal() and plain.startswith("0")
+        return int(plain, 8 if octal else 0) <= most
+    return bool(_FLOAT.fullmatch(digits)) and any(character in digits for character in ".eEpP")
 
 
 _ESCAPES = {
@@ -218,17 +242,18 @@ _ESCAPES = {
     "v": "\v",
     "\\": "\\",
     '"': '"',
+    "'": "'",
 }
 _ESCAPE = re.compile(
-    r"\\(?:([abfnrtv\\\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))"
+    r"\\(?:([abfnrtv\\\"'])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))"
 )
 
 
 def unquote(token: Token) -> str:
-    """The value of a string or raw-string token (`strconv.Unquote`).
+    """The value of a string, raw-string or character token (`strconv.Unquote`).
 
     Raises:
-        TemplateSyntaxError: an escape that Go does not know.
+        TemplateSyntaxError: an escape that Go does not know, or a character that is none or several.
     """
     if token.kind == "raw":
         # Go drops carriage returns from raw strings.
@@ -242,17 +267,23 @@ def unquote(token: Token) -> str:
         if match is None:
             raise TemplateSyntaxError("invalid escape in string", token.start)
         simple, *codes = match.groups()
+        if simple and simple in "\"'" and simple != token.text[0]:
+            raise TemplateSyntaxError("invalid escape in string", token.start)
         if simple:
             out.append(_ESCAPES[simple])
         else:
             code = next(c for c in codes if c)
             number = int(code, 8 if codes[3] else 16)
+            if number > sys.maxunicode or 0xD800 <= number < 0xE000 or (codes[3] and number > 0xFF):
+                raise TemplateSyntaxError("invalid escape in string", token.start)
             byte = codes[0] or codes[3]
             out.append(bytes([number & 0xFF]).decode("utf-8", "surrogateescape") if byte else chr(number))
         position = match.end()
     out.append(body[position:])
     # Adjacent \x escapes may form one UTF-8 character.
     joined = "".join(out)
+    if token.kind == "char" and len(joined) != 1:
+        raise TemplateSyntaxError("malformed character constant", token.start)
     return joined.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
