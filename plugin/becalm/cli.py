@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm import __version__
-from becalm.errors import ConfigError, PluginError
+from becalm.errors import EXIT_BUG, ConfigError, PluginError
 
 if TYPE_CHECKING:
     from becalm.derive.seed import Seed
@@ -72,9 +75,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PluginError as error:
         sys.stderr.write(f"Error: {error}\n")
         return error.exit_code
-    sys.stdout.write(output)  # noqa: TID251
-    sys.stdout.flush()  # noqa: TID251
+    except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold a value and must not be shown
+        sys.stderr.write(_bug(error))
+        return EXIT_BUG
+    return _write(output)
+
+
+def _write(output: str) -> int:
+    """Everything to stdout, as UTF-8 whatever the locale is."""
+    stream = sys.stdout.buffer  # noqa: TID251
+    try:
+        stream.write(output.encode())
+        stream.flush()
+    except OSError as error:
+        # Python would try again when it ends, and complain on stderr.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 128 + signal.SIGPIPE
+        sys.stderr.write(f"Error: the output could not be written: {error.strerror}\n")
+        return 1
     return 0
+
+
+def _bug(error: Exception) -> str:
+    """What to report: the kind of error and the places, without its text and without any value."""
+    frames = [
+        f"  {Path(frame.filename).name}:{frame.lineno} {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    return "\n".join(
+        (
+            f"Error: internal error ({type(error).__name__}); please report it with these lines",
+            *frames[-30:],
+            "",
+        )
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 
 Every error that a user can cause or mend is a `PluginError`. Its first line is the whole
 story (what, where, what to do), because Argo CD shows all of stderr in its UI. Anything
-else that escapes is a bug and ends with `EXIT_BUG` and a traceback.
+else that escapes is a bug and ends with `EXIT_BUG` and the places it passed, without its text.
 
 No constructor prints, and none may be given a secret value.
 """

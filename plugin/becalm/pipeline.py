@@ -194,7 +194,7 @@ def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
             texts = _texts(path_.name, path_.read_text("utf-8", "surrogateescape"), is_yaml=True) | texts
         except OSError as error:
             raise SourceError(
-                f"the values file cannot be read: {error.strerror}", where=str(path_)
+                f"the values file cannot be read: {error.strerror}", where=str(path_), hint="check its path"
             ) from error
     for item in options.sets:
         key, _, value = item.partition("=")

@@ -37,5 +37,7 @@ def seed_bytes(path: Path) -> bytes:
             return file.read(16384)
     except OSError as error:
         raise ConfigError(
-            f"the seed file cannot be read: {error.strerror}", where=where, hint="check --seed"
+            f"the seed file cannot be read: {error.strerror}",
+            where=where,
+            hint="check --seed, or BECALM_SEED_FILE of the sidecar",
         ) from error

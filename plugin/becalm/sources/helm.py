@@ -11,6 +11,9 @@ from becalm.errors import ToolFailedError, ToolMissingError
 from becalm.sources.process import Command, Completed, run
 
 OLDEST = (3, 13)
+_LONGEST_LINE = 1000
+# Helm's flag, which becalm does not have.
+_ADVICE = "Use --debug flag to render out invalid YAML"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +89,7 @@ class Helm:
         """The error for a failed run: helm's own words, or that helm is too old."""
         self.require_supported()
         text = done.stderr.decode("utf-8", "replace").strip().replace(str(self.work), "")
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [_short(line) for line in text.splitlines() if line.strip() and line != _ADVICE]
         last = next(
             (line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else ""
         )
@@ -114,3 +117,11 @@ class Helm:
             raise ToolMissingError(
                 f"helm {version[0]}.{version[1]} is too old", hint="install helm 3.13 or newer"
             )
+
+
+def _short(line: str) -> str:
+    """A line of a bearable length: an endless recursion is told in 80 KB, and its end says what it is."""
+    if len(line) <= _LONGEST_LINE:
+        return line
+    half = _LONGEST_LINE // 2
+    return f"{line[:half]} [...] {line[-half:]}"

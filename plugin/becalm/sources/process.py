@@ -253,7 +253,7 @@ class _Output:
         if len(self.data) + len(chunk) > self.command.max_stdout:
             raise ToolFailedError(
                 f"{_name(self.command)} printed more than {self.command.max_stdout / MIB:g} MiB and was killed",
-                hint="split the application, or raise the output limit",
+                hint="split the application",
             )
         self.data += chunk
 

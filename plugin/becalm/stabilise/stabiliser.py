@@ -111,7 +111,7 @@ class Stabiliser:
             if attempt.error is not None:
                 request = self._request(attempt.error)
                 if request is None:
-                    self.result.error = attempt.error
+                    self.result.error = self._redacted(attempt.error)
                     return self.result
                 mode = self._answer(request)
                 continue
@@ -135,6 +135,22 @@ class Stabiliser:
                 where=self._rewritten.unread[0],
                 hint="write it more simply, or leave it out of the chart if nothing uses it",
             )
+
+    def _redacted(self, text: str) -> str:
+        """An error of helm without the values that were derived."""
+        for value in sorted(self._values(), key=len, reverse=True):
+            text = text.replace(value, "***")
+        return text
+
+    def _values(self) -> set[str]:
+        return {
+            value
+            for roots in self.table.values()
+            for draws in roots.values()
+            for by_arguments in draws.values()
+            for value in by_arguments.values()
+            if isinstance(value, str) and value
+        }
 
     def _places(self) -> str:
         return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
