@@ -59,6 +59,8 @@ def verify(
         DeterminismError: becalm's outputs differ, or differ from stock helm's where stock helm
             does not differ from itself.
     """
+    progress("rendering with becalm")
+    rows = _rows(request)  # first, since what is wrong with the chart is said best by this process
     progress("rendering with stock helm, twice")
     first = render_stock(request)
     # A clock that is shown in seconds has moved on by then.
@@ -89,7 +91,7 @@ def verify(
             hint="please report this chart",
             details=tuple(extra[:_SHOWN]),
         )
-    return Verdict(rows=_rows(request), drifting=len(drifts))
+    return Verdict(rows=rows, drifting=len(drifts))
 
 
 def _field(difference: Difference) -> str:

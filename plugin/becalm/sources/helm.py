@@ -75,6 +75,9 @@ class Helm:
             "HELM_PLUGINS": f"{home}/plugins",
             "HELM_NO_PLUGINS": "1",
             "KUBECONFIG": f"{home}/kubeconfig",
+            # A run lasts a moment, so Go collects garbage seldom; near the limit it does as usual.
+            "GOGC": "400",
+            "GOMEMLIMIT": "512MiB",
         }
 
     def template(self, chart: Path, options: HelmOptions) -> Completed:
