@@ -132,7 +132,11 @@ def _require_safe(path: str) -> None:
 
 
 def _loads_completely(files: Mapping[str, Path | bytes]) -> bool:
-    """Whether Helm, given these files as a directory, would ignore none of them."""
+    """Whether Helm, given these files as a directory, would ignore none of them.
+
+    A file that is still at its place in a directory has been seen by the same rules.
+    """
+    fresh = [path for path, content in files.items() if isinstance(content, bytes)]
     try:
         rules = Rules.default()
         if HELMIGNORE in files:
@@ -140,9 +144,9 @@ def _loads_completely(files: Mapping[str, Path | bytes]) -> bool:
             rules = Rules.parse(text, where=HELMIGNORE)
     except SourceError:
         return False
-    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
+    folders = {str(folder) for path in fresh for folder in PurePosixPath(path).parents}
     return not (
-        any(rules.ignores(path, False) for path in files)
+        any(rules.ignores(path, False) for path in fresh)
         or any(rules.ignores(folder, True) for folder in folders)
     )
 
