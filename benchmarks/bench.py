@@ -172,6 +172,7 @@ def _chart(name: str, path: Path, seed_file: Path, helm: str, pairs: int) -> Non
         application=Application(name="bench", project="default", namespace="bench", cluster=""),
         seed=seed.parse(seed_file.read_bytes(), where="seed"),
         helm=helm,
+        at=0,
         path=os.environ["PATH"],
     )
     command = [sys.executable, "-m", "becalm", "render", str(path), "--app=bench", "--namespace=bench"]

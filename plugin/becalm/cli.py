@@ -59,7 +59,6 @@ Lists, without rendering, every call in the chart and its subcharts whose result
 its arguments, with how it is treated:
 
   draw            derived from the seed and from where the value lands
-  refused         a certificate, key or hash, which is not derived yet: an error when it is reached
   clock           answered with the fixed instant
   clock-fallback  the fixed instant, where the function would read the clock
   order           a map's keys or values, in the order of the keys
@@ -182,6 +181,7 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z)",
     )
+    add("--at", default="", metavar="T", help="when certificates are looked at, RFC 3339 (default: now)")
     add(
         "--timeout",
         type=_seconds,
@@ -206,6 +206,12 @@ def _instant(text: str, where: str) -> str:
     from becalm.derive import instant  # noqa: PLC0415
 
     return instant.parse(text, where=where) if text else instant.DEFAULT
+
+
+def _at(text: str) -> int:
+    from becalm.derive import clock, instant  # noqa: PLC0415
+
+    return instant.seconds(instant.parse(text, where="--at")) if text else clock.now()
 
 
 def _progress(text: str) -> None:
@@ -254,6 +260,8 @@ def _request(arguments: argparse.Namespace, seed_content: bytes | None = None) -
         path=load.environment().get("PATH", ""),
         timeout=arguments.timeout,
         instant=_instant(arguments.instant, "--instant"),
+        at=_at(arguments.at),
+        cache=load.cache_directory(load.environment()),
     )
 
 
@@ -292,6 +300,8 @@ def _verify(arguments: argparse.Namespace) -> str:
 
 def _as_arguments(request: Request) -> list[str]:
     """A request as arguments of `render`, without its seed."""
+    from becalm.derive import instant  # noqa: PLC0415
+
     options, app = request.options, request.application
     return [
         str(request.chart.resolve()),
@@ -304,6 +314,7 @@ def _as_arguments(request: Request) -> list[str]:
         f"--kube-version={options.kube_version}",
         *(f"--api-versions={item}" for item in options.api_versions),
         f"--instant={request.instant}",
+        f"--at={instant.written(request.at)}",
         f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
     ]
@@ -312,6 +323,7 @@ def _as_arguments(request: Request) -> list[str]:
 def _generate(_: argparse.Namespace) -> str:
     from becalm.cmp import environment  # noqa: PLC0415
     from becalm.config import load  # noqa: PLC0415
+    from becalm.derive import clock  # noqa: PLC0415
     from becalm.derive.labels import Application  # noqa: PLC0415
     from becalm.pipeline import Request  # noqa: PLC0415
     from becalm.sources.helm import HelmOptions  # noqa: PLC0415
@@ -338,6 +350,8 @@ def _generate(_: argparse.Namespace) -> str:
             seed=_seed(seed_file) if seed_file.exists() or "BECALM_SEED_FILE" in variables else None,
             helm=variables.get("BECALM_HELM") or "helm",
             path=variables.get("PATH", ""),
+            at=clock.now(),
+            cache=load.cache_directory(variables),
             instant=_instant(app.instant, "BECALM_INSTANT in source.plugin.env")
             if app.instant
             else _instant(variables.get("BECALM_INSTANT", ""), "BECALM_INSTANT"),

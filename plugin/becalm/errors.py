@@ -106,3 +106,10 @@ class RuleError(PluginError):
 
     code = "rule"
     exit_code = 9
+
+
+class DerivationError(Exception):
+    """A function was given arguments from which nothing can be derived.
+
+    The render that asked tells where; helm's own words are shown if it refuses them as well.
+    """

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm.derive import instant
+from becalm.derive.cache import Cache
+from becalm.derive.deriver import Deriver
 from becalm.derive.labels import Application, app_key
 from becalm.derive.seed import Seed
+from becalm.derive.windows import Windows
 from becalm.errors import ManifestError, SourceError
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
@@ -34,7 +37,8 @@ _MAX_TEXT = 1024 * 1024
 class Request:
     """One render: the chart, what helm is told, and whose values are derived.
 
-    `root` is the repository's root, which nothing may leave; None means the chart itself.
+    `root` is the repository's root, which nothing may leave; None means the chart itself. `at` is the time
+    of the render in seconds since 1970, on which the windows of certificates depend, and nothing else.
     """
 
     chart: Path
@@ -46,6 +50,9 @@ class Request:
     path: str = ""
     timeout: float = 50.0
     instant: str = instant.DEFAULT
+    at: int
+    windows: Windows = field(default_factory=Windows)
+    cache: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,23 +87,28 @@ def render(request: Request) -> Result:
             return Result(output=stock(helm, request), runs=helm.runs, stabilised=None)
         from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
 
-        key = None
-        if request.seed is not None:
-            key = app_key(request.seed.secret, request.seed.id, request.application)
         stabiliser = Stabiliser(
-            inputs.files, inputs.texts, key=key, namespace=request.options.namespace, instant=request.instant
-        )
+            inputs.files, inputs.texts, deriver=_deriver(request), namespace=request.options.namespace,
+            instant=request.instant,
+        )  # fmt: skip
         done = stabiliser.run(_Copy(helm, request, tree, inputs).render)
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
             stock(helm, request)
-            raise SourceError(
+            raise done.fault or SourceError(
                 "the chart renders with stock helm but not when it is stabilised",
                 where=tree.where,
                 hint="please report this chart",
                 details=tuple((done.error or "").splitlines()[:5]),
             )
         return Result(output=done.output, runs=helm.runs, stabilised=done)
+
+
+def _deriver(request: Request) -> Deriver | None:
+    if request.seed is None:
+        return None
+    key = app_key(request.seed.secret, request.seed.id, request.application)
+    return Deriver(key, at=request.at, windows=request.windows, cache=Cache(request.cache))
 
 
 def render_stock(request: Request) -> str:

@@ -131,7 +131,7 @@ def _rows(request: Request) -> list[Row]:
     stabilised = render(request).stabilised
     if stabilised is None:
         return rows
-    for draw, label in stabilised.labels:
+    for draw, label in stabilised.labels.values():
         site = stabilised.sites.items[draw.site]
         kind, *rest = (str(part) for part in label.parts)
         lands = "nowhere"

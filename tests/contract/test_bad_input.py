@@ -154,8 +154,26 @@ def endless_recursion(world: World) -> None:
     world.template('{{ define "x" }}{{ randAlphaNum 9 }}{{ include "x" . }}{{ end }}a: {{ include "x" . }}\n')
 
 
-def a_key_that_cannot_be_derived(world: World) -> None:
-    world.template('kind: A\na: {{ genPrivateKey "rsa" | quote }}\n')
+def a_certificate_of_no_days(world: World) -> None:
+    world.template('kind: A\na: {{ (genCA "a" 0).Cert | quote }}\n')
+
+
+def a_certificate_of_a_bad_address(world: World) -> None:
+    world.template('kind: A\na: {{ (genSelfSignedCert "a" (list "1.2.3") nil 9).Cert | quote }}\n')
+
+
+def a_certificate_of_a_key_that_is_none(world: World) -> None:
+    world.template('kind: A\na: {{ (genCAWithKey "a" 9 "secret-words").Cert | quote }}\n')
+
+
+def a_certificate_of_a_key_that_cannot_sign(world: World) -> None:
+    world.template('kind: A\na: {{ (genCAWithKey "a" 9 (genPrivateKey "dsa")).Cert | quote }}\n')
+
+
+def an_issuer_that_is_no_certificate(world: World) -> None:
+    world.template(
+        'kind: A\na: {{ (genSignedCert "a" nil nil 9 (dict "Cert" "c" "Key" "k")).Cert | quote }}\n'
+    )
 
 
 def randint_without_a_range(world: World) -> None:
@@ -308,7 +326,8 @@ CASES: dict[str, Callable[[World], None]] = {
         missing_chart, chart_without_chart_yaml, chart_of_text,
         missing_values, values_that_are_a_directory, values_that_are_no_yaml, bad_set, bad_kube_version, bad_instant,
         broken_template, unknown_function, failing_template, endless_recursion, deep_template,
-        a_key_that_cannot_be_derived, randint_without_a_range, rand_of_a_negative_length, rand_of_text,
+        a_certificate_of_no_days, a_certificate_of_a_bad_address, a_certificate_of_a_key_that_is_none,
+        a_certificate_of_a_key_that_cannot_sign, an_issuer_that_is_no_certificate, randint_without_a_range, rand_of_a_negative_length, rand_of_text,
         rand_of_a_huge_length, template_that_never_settles,
         output_that_is_no_yaml, output_without_kind, output_that_expands, output_that_nests, values_that_expand,
         helm_that_is_missing, helm_that_is_not_in_the_path, helm_that_is_no_program, helm_that_is_too_old,

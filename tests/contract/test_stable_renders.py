@@ -191,7 +191,7 @@ def test_a_chart_that_does_not_draw_keeps_stock_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "arguments", "code", "words"),
     [
-        ({"templates/a.yaml": "{{ genCA 1 }}"}, (), 8, "templates/a.yaml:1: the chart calls genCA"),
+        ({"templates/a.yaml": "{{ genCA 1 }}"}, (), 5, "wrong number of args for genCA"),
         ({"templates/a.yaml": "{{ if }}"}, (), 5, "helm template failed"),
         ({"templates/a.yaml": "a: {{ uuidv4 }}{{ fail `no` }}"}, (), 5, "no"),
         ({}, ("--values=/nonexistent",), 3, "/nonexistent: the values file cannot be read"),

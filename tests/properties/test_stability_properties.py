@@ -256,6 +256,7 @@ def values(model: Model) -> dict[tuple[str, str], str]:
                 application=Application(name="shop", project="p", namespace="n", cluster=""),
                 seed=Seed(bytes(range(32))),
                 helm=str(HELM),
+                at=0,
             )
         )
     return {

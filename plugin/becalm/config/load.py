@@ -41,3 +41,15 @@ def seed_bytes(path: Path) -> bytes:
             where=where,
             hint="check --seed, or BECALM_SEED_FILE of the sidecar",
         ) from error
+
+
+def cache_directory(variables: Mapping[str, str]) -> Path | None:
+    """Where slow values are kept: BECALM_CACHE_DIR, else the user's cache as the XDG base directories say.
+
+    BECALM_CACHE_DIR=off keeps none.
+    """
+    chosen = variables.get("BECALM_CACHE_DIR", "")
+    if chosen:
+        return None if chosen == "off" else Path(chosen)
+    base = variables.get("XDG_CACHE_HOME") or (f"{home}/.cache" if (home := variables.get("HOME")) else "")
+    return Path(base) / "becalm" if base.startswith("/") else None

@@ -26,3 +26,13 @@ def parse(text: str, *, where: str) -> str:
             hint=f"give one in RFC 3339 with its zone, for example {DEFAULT}",
         )
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds(text: str) -> int:
+    """An instant that `parse` gave, in seconds since 1970."""
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def written(at: int) -> str:
+    """Seconds since 1970 as an instant."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

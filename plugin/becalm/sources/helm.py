@@ -92,6 +92,10 @@ class Helm:
         """The error for a failed run: helm's own words, or that helm is too old."""
         self.require_supported()
         text = done.stderr.decode("utf-8", "replace").strip().replace(str(self.work), "")
+        # Helm 4 tells place, expression and reason in lines of their own, the deeper the further in.
+        text = re.sub(
+            r"^(Error: .*(?:\n +\S.*)+)", lambda m: " ".join(m.group().split()), text, flags=re.MULTILINE
+        )
         lines = [_short(line) for line in text.splitlines() if line.strip() and line != _ADVICE]
         last = next(
             (line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else ""

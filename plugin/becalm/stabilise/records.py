@@ -7,6 +7,9 @@ import json
 import re
 from dataclasses import dataclass, field
 
+#: Texts shorter than this are not looked for in others, since they may be there by chance.
+SHORTEST = 8
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Enclosing:
@@ -28,9 +31,9 @@ class Draw:
 
     `file` is the key of the template file that began its frame and `root` the path under which that
     file was rendered; `key` is unique in the render, `name` is the same path as a person would say
-    it. `site` is the number of its call, `arguments` is their JSON, `given` the JSON of what
-    was given before it was normalised. `value` is its text in this render, `known` tells whether that
-    is final.
+    it. `site` is the number of its call. `arguments` is the JSON of what may be part of an identity,
+    `given` are the texts that may not: passwords, keys, issuers. `texts` are what it gave in this render
+    (a certificate and its key, else one text), `known` tells whether that is final.
     """
 
     file: str
@@ -40,10 +43,17 @@ class Draw:
     site: int
     function: str
     arguments: str
-    given: str
-    value: str
+    given: tuple[str, ...]
+    texts: tuple[str, ...]
     known: bool
     parent: Enclosing | None
+
+    def takes(self, other: Draw) -> bool:
+        """Whether what another draw gave is part of what this one was given."""
+        return any(
+            len(text) >= SHORTEST and any(text in given for given in (*self.given, self.arguments))
+            for text in other.texts
+        )
 
 
 @dataclass(slots=True)
@@ -85,13 +95,16 @@ def _read(events: dict[str, list[object]], records: Records) -> None:
 
 
 def draw_of(fields: list[object], parent: Enclosing | None = None) -> Draw:
-    """A draw from the fields of its event; a request has neither value nor answer."""
+    """A draw from the fields of its event; a request has neither texts nor answer."""
     file, root, key, name, site, function, arguments, given, *answer = fields
-    value, known = answer or ("", False)
+    texts, known = answer or ([], False)
+    assert isinstance(given, list)
+    assert isinstance(texts, list)
     return Draw(
         file=str(file), root=str(root), key=str(key), name=str(name), site=int(str(site)),
-        function=str(function), arguments=str(arguments), given=str(given), value=str(value),
-        known=bool(known), parent=parent,
+        function=str(function), arguments=str(arguments),
+        given=tuple(base64.b64decode(text).decode("utf-8", "surrogateescape") for text in given),
+        texts=tuple(texts), known=bool(known), parent=parent,
     )  # fmt: skip
 
 

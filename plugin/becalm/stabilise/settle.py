@@ -3,25 +3,27 @@
 A draw's identity is, in this order: where its own text lands; where the text of the innermost
 enclosing action or named template lands (a piece); the draw of an equal evaluation that does land
 (a join); the landing of a draw that it is an argument of (an input); its site.
+
+A certificate without its key is of use only beside the one that was made with the key. So among equal
+evaluations those whose keys land nowhere join the one whose key does: the `caBundle` of a webhook is
+the authority of the Secret, though the chart asked for both apart.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
-from becalm.derive import labels, values
 from becalm.derive.labels import Label
 from becalm.manifests import landing, paths
 from becalm.manifests.landing import Index, Landing, Leaf
 from becalm.manifests.objects import identify, objects
 from becalm.manifests.stream import Document, split
-from becalm.stabilise.records import Draw, Enclosing, Records
+from becalm.stabilise.records import SHORTEST, Draw, Enclosing, Records
 
-_SHORTEST = 8
-_SHORTEST_MASKED = 4
+_MASKED = 4
 _MASK = "*"
+_PEM_LINE = re.compile(r"-----BEGIN [A-Z ]+-----(?:\n|\\n)([A-Za-z0-9+/]{64})")
 _CRD_SOURCE = re.compile(r"[^/]+/(?:charts/[^/]+/)*crds/")
 
 Parts = tuple[str | int, ...]
@@ -43,7 +45,7 @@ class Settler:
         self._order = {id(draw): number for number, draw in enumerate(self.draws)}
         self._index = Index(_leaves(output, namespace))
         self._secrets = _secrets(self.draws)
-        self._masked: dict[str, str] = {}
+        self._masked: dict[tuple[str, bool], str] = {}
         self._landings: dict[str, Landing | None] = {}
         self._twins: dict[Parts, list[Enclosing]] = {}
         for call in records.calls:
@@ -57,7 +59,7 @@ class Settler:
             settled: the labels that are taken already; they are kept.
         """
         final: dict[int, Label] = {}
-        taken = set(settled.values())
+        taken = self._taken(settled)
         joined: list[tuple[Draw, Draw]] = []
         for draw in self.draws:
             known = settled.get((draw.key, draw.arguments))
@@ -67,29 +69,53 @@ class Settler:
             elif twin is not None:
                 joined.append((draw, twin))
             else:
-                parts = (*self._place(draw), draw.function, draw.arguments)
+                parts = (*self._place(draw), draw.function, self._mask(draw.arguments, numbers=False))
                 final[id(draw)] = unused(Label(parts), taken)
                 taken.add(final[id(draw)])
         for draw, twin in joined:
             final[id(draw)] = final[id(twin)]
         return [(draw, final[id(draw)]) for draw in self.draws if not draw.known]
 
-    def _mask(self, text: str) -> str:
-        """A text without the values that are drawn, so that it can be part of an identity."""
-        if text not in self._masked:
+    def _taken(self, settled: Settled) -> set[Label]:
+        """The labels that nobody else gets.
+
+        A draw that now has other arguments (they were drawn, and are final only now) left its label.
+        """
+        present = {(draw.key, draw.arguments) for draw in self.draws}
+        keys = {draw.key for draw in self.draws}
+        return {label for entry, label in settled.items() if entry in present or entry[0] not in keys}
+
+    def _mask(self, text: str, *, numbers: bool = True) -> str:
+        """A text without the values that are drawn, so that it can be part of an identity.
+
+        Args:
+            text: a name, a path, or arguments.
+            numbers: whether to take short numbers out as well, which are in arguments by chance.
+        """
+        if (text, numbers) not in self._masked:
             masked = text
             for secret in self._secrets:
-                masked = masked.replace(secret, _MASK)
-            self._masked[text] = masked
-        return self._masked[text]
+                if numbers or len(secret) >= SHORTEST or not secret.isdigit():
+                    masked = masked.replace(secret, _MASK)
+            self._masked[text, numbers] = masked
+        return self._masked[text, numbers]
 
-    def _lands(self, text: str) -> Landing | None:
-        """The place that owns a text, if the text is long enough to be recognised."""
+    def _lands(self, *texts: str) -> Landing | None:
+        """The place that owns one of these texts, if it is long enough to be recognised."""
+        found = [landing for text in texts if (landing := self._landing(text)) is not None]
+        return min(found, key=Landing.rank, default=None)
+
+    def _landing(self, text: str) -> Landing | None:
         text = text.strip().strip("\"'")
-        if len(text) < _SHORTEST:
+        if len(text) < SHORTEST:
             return None
         if text not in self._landings:
-            self._landings[text] = next(iter(self._index.find(text)), None)
+            places = self._index.find(text)
+            line = None if places else _PEM_LINE.match(text)
+            if line is not None:
+                # Indented, say, or without its first and last line: one line of it is enough.
+                places = self._index.find(line.group(1))
+            self._landings[text] = next(iter(places), None)
         return self._landings[text]
 
     def _identity(self, place: Landing) -> Parts:
@@ -108,22 +134,24 @@ class Settler:
 
     def _place(self, draw: Draw) -> Parts:
         """The identity of a draw that does not join another, without function and arguments."""
-        own = self._lands(draw.value)
+        own = self._lands(*draw.texts)
         if own is not None:
             return (*self._identity(own), "value")
         for enclosing in _around(draw):
             outer = self._lands(enclosing.text)
             if outer is not None:
                 return (*self._identity(outer), "piece")
-        if len(draw.value) >= _SHORTEST:
-            for other in self.draws[self._order[id(draw)] + 1 :]:
-                if draw.value in other.given:
-                    return (*self._place(other), "input")
+        for other in self.draws[self._order[id(draw)] + 1 :]:
+            if other.takes(draw):
+                return (*self._place(other), "input")
         return ("site", self._mask(draw.name))
 
     def _has_landed(self, call: Enclosing) -> bool:
-        texts = (call.text, *(draw.value for draw in call.draws))
-        return any(self._lands(text) is not None for text in texts)
+        return self._lands(call.text) is not None or any(self._is_anchored(draw) for draw in call.draws)
+
+    def _is_anchored(self, draw: Draw) -> bool:
+        """Whether a draw lands for good: a certificate, with its own key."""
+        return not draw.function.endswith("WithKey") and self._lands(draw.texts[-1]) is not None
 
     def _twin(self, draw: Draw) -> Draw | None:
         """The draw that this one repeats: of the one equal evaluation that lands, when its own does not.
@@ -131,7 +159,7 @@ class Settler:
         Of several equal evaluations, the only one of the same chart counts (a subchart may be
         rendered under several names).
         """
-        if self._lands(draw.value) is not None:
+        if self._is_anchored(draw):
             return None
         for call in _around(draw):
             if self._lands(call.text) is not None:
@@ -152,11 +180,6 @@ def unused(label: Label, taken: set[Label]) -> Label:
     while label.numbered(number) in taken:
         number += 1
     return label.numbered(number)
-
-
-def value(label: Label, draw: Draw, app_key: bytes) -> str | list[int]:
-    """The final value of a draw."""
-    return values.value(draw.function, json.loads(draw.arguments), labels.item_key(app_key, label))
 
 
 def _leaves(output: str, namespace: str) -> Iterator[Leaf]:
@@ -181,13 +204,13 @@ def _secrets(draws: list[Draw]) -> list[str]:
     """What must not be part of an identity, the longest first, in the spellings that charts use."""
     found: dict[str, None] = {}
     for draw in draws:
-        texts = [draw.value]
+        texts = list(draw.texts)
         for enclosing in _around(draw):
             if enclosing.name:
                 break
             texts.append(enclosing.text.strip().strip("\"'"))
         for text in texts:
-            if len(text) >= _SHORTEST_MASKED and "\n" not in text:
+            if len(text) >= _MASKED and "\n" not in text:
                 found |= dict.fromkeys((text, text.lower(), text.upper()))
     return sorted(found, key=lambda text: (-len(text), text))
 

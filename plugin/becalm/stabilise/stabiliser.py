@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from becalm.derive.deriver import Deriver
 from becalm.derive.labels import Label
-from becalm.errors import DeterminismError
+from becalm.errors import DerivationError, DeterminismError
 from becalm.stabilise import settle
+from becalm.stabilise.finals import Finals
 from becalm.stabilise.records import Draw, Records, draw_of, take
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
-from becalm.templates.runtime import Mode, Runtime, text_key
+from becalm.templates.runtime import ORPHAN, Mode, Runtime, text_key
 from becalm.templates.taint import taint
 
 MAX_ROUNDS = 12
@@ -38,11 +39,16 @@ Render = Callable[[dict[str, str], str], Attempt]
 
 @dataclass(slots=True, kw_only=True)
 class Stabilised:
-    """A deterministic render, with what was drawn. `output` is None when helm failed by itself."""
+    """A deterministic render, with what was drawn.
+
+    `output` is None when helm failed by itself, with `error`; or when a function was given what it does
+    not take, with `fault`, which helm itself should say better.
+    """
 
     output: str | None
     error: str | None = None
-    labels: list[tuple[Draw, Label]] = field(default_factory=list)
+    fault: DeterminismError | None = None
+    labels: dict[tuple[str, str], tuple[Draw, Label]] = field(default_factory=dict)
     sites: Sites = field(default_factory=Sites)
     rounds: int = 0
 
@@ -67,7 +73,7 @@ class Stabiliser:
     Args:
         files: the templates of the chart and its subcharts.
         texts: texts from values and files that `tpl` may be given, each with the place it is from.
-        key: the app key, or None where there is no seed.
+        deriver: answers the draws, or None where there is no seed.
         namespace: of the release.
         instant: stands for the clock, RFC 3339 in UTC.
     """
@@ -77,22 +83,22 @@ class Stabiliser:
         files: list[TemplateFile],
         texts: Mapping[str, str],
         *,
-        key: bytes | None,
+        deriver: Deriver | None,
         namespace: str,
         instant: str,
     ) -> None:
         self.files = files
         self.origins = dict(texts)
         self.texts = {text_key(text): text for text in texts if functions.mentions(text)}
-        self.key = key
+        self.deriver = deriver
         self.namespace = namespace
         self.instant = instant
         digest = hashlib.sha256()
         for file in files:
             digest.update(file.text.encode("utf-8", "surrogateescape") + b"\0")
-        marker = hmac.new(key or b"becalm", digest.digest(), hashlib.sha256).hexdigest()
+        marker = digest.hexdigest() if deriver is None else deriver.mac(digest.digest())
         self.marker = f"becalm-{marker[:40]}"
-        self.table: dict[str, dict[str, dict[str, dict[str, object]]]] = {}
+        self.table: dict[str, dict[str, dict[str, dict[str, dict[str, object]]]]] = {}
         self._rewritten: _Rewritten | None = None
         self.settled: dict[tuple[str, str], Label] = {}
         self.result = Stabilised(output=None)
@@ -101,9 +107,15 @@ class Stabiliser:
         """Render until nothing is left to settle.
 
         Raises:
-            DeterminismError: the chart calls what has no answer yet, draws without a seed, or does
-                not settle.
+            DeterminismError: the chart draws without a seed, or does not settle.
         """
+        try:
+            return self._run(render)
+        except _Fault as fault:
+            self.result.fault = fault.error
+            return self.result
+
+    def _run(self, render: Render) -> Stabilised:
         mode: Mode = "survey"
         for number in range(1, MAX_ROUNDS + 1):
             self.result.rounds = number
@@ -143,14 +155,21 @@ class Stabiliser:
         return text
 
     def _values(self) -> set[str]:
-        return {
-            value
+        """Every text that was derived, by lines, since an error may quote one line of a key."""
+        values = [
+            entry["v"]
             for roots in self.table.values()
             for draws in roots.values()
             for by_arguments in draws.values()
-            for value in by_arguments.values()
-            if isinstance(value, str) and value
-        }
+            for entry in by_arguments.values()
+        ]
+        texts = [
+            text
+            for value in values
+            for text in (value.values() if isinstance(value, dict) else [value])
+            if isinstance(text, str)
+        ]
+        return {line for text in texts for line in text.splitlines() if line and not line.startswith("-----")}
 
     def _places(self) -> str:
         return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
@@ -216,24 +235,36 @@ class Stabiliser:
         if records.texts:
             return "survey"
         settler = settle.Settler(output, records, self.namespace)
-        for draw, label in settler.labels(self.settled):
-            self.put(draw, label)
+        labels = settler.labels(self.settled)
+        self.put(labels)
         return "replay"
 
-    def put(self, draw: Draw, label: Label) -> None:
-        """Settle one draw."""
-        if self.key is None:
-            site = self.result.sites.items[draw.site]
+    def put(self, labels: list[tuple[Draw, Label]]) -> None:
+        """Settle draws."""
+        if not labels:
+            return
+        if self.deriver is None:
+            site = self.result.sites.items[labels[0][0].site]
             raise DeterminismError(
                 f"the chart calls {site.function}, which needs a seed",
                 where=f"{site.file}:{site.line}",
                 hint="give one with --seed FILE (make it with `becalm seed new FILE`)",
             )
-        value = settle.value(label, draw, self.key)
-        roots = self.table.setdefault(draw.file, {})
-        roots.setdefault(draw.root, {}).setdefault(draw.key, {})[draw.arguments] = value
-        self.settled[draw.key, draw.arguments] = label
-        self.result.labels.append((draw, label))
+        finals = Finals(self.deriver, labels)
+        for draw, label in labels:
+            try:
+                arguments, entry = finals.entry(draw)
+            except DerivationError as error:
+                raise self._fault(draw.site, str(error)) from error
+            roots = self.table.setdefault(draw.file, {})
+            roots.setdefault(draw.root, {}).setdefault(draw.key, {})[arguments] = entry
+            self.settled[draw.key, draw.arguments] = label
+            self.settled[draw.key, arguments] = label
+            self.result.labels[draw.key, arguments] = (draw, label)
+
+    def _fault(self, site_id: int, text: str) -> _Fault:
+        site = self.result.sites.items[site_id]
+        return _Fault(DeterminismError(f"{site.function}: {text}", where=f"{site.file}:{site.line}"))
 
     def _request(self, error: str) -> list[object] | None:
         match = re.search(rf"{self.marker}:([A-Za-z0-9+/=]+):{self.marker}", error)
@@ -248,18 +279,31 @@ class Stabiliser:
             self.texts[text_key(str(rest[0]))] = str(rest[0])
             return "survey"
         if kind == "draw":
-            draw = draw_of(rest)
-            label = Label(("site", draw.name, draw.function, draw.arguments))
-            self.put(draw, settle.unused(label, set(self.settled.values())))
-            return "replay"
-        site_ = self.result.sites.items[int(str(rest[0]))]
-        where = f"{site_.file}:{site_.line}"
-        if kind == "refused":
-            raise DeterminismError(
-                f"the chart calls {site_.function}, which would give another result each time",
-                where=where,
-                hint="give its result in the values; keys, certificates and hashes are not derived yet",
-            )
+            return self._answer_draw(draw_of(rest))
+        site_id = int(str(rest[0]))
         if kind == "limit":
-            raise DeterminismError(f"the result of {site_.function} would be too long", where=where)
-        raise DeterminismError(f"{site_.function} is given arguments that it does not take", where=where)
+            site_ = self.result.sites.items[site_id]
+            raise DeterminismError(
+                f"the result of {site_.function} would be too long", where=f"{site_.file}:{site_.line}"
+            )
+        raise self._fault(site_id, "it is given arguments that it does not take")
+
+    def _answer_draw(self, draw: Draw) -> Mode:
+        """A draw that no survey saw, or that is given other texts than were foreseen."""
+        if draw.file != ORPHAN:
+            return "survey"
+        # What runs without a frame is in no survey; what it is given in a replay is final.
+        label = self.settled.get((draw.key, draw.arguments))
+        if label is None:
+            parts = ("site", draw.name, draw.function, draw.arguments)
+            label = settle.unused(Label(parts), set(self.settled.values()))
+        self.put([(draw, label)])
+        return "replay"
+
+
+class _Fault(Exception):  # noqa: N818
+    """Ends a run whose chart gives a function what it does not take."""
+
+    def __init__(self, error: DeterminismError) -> None:
+        super().__init__(str(error))
+        self.error = error

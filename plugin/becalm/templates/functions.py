@@ -9,17 +9,14 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-Treatment = Literal["draw", "refused", "clock", "clock-fallback", "order", "empty"]
-
-#: Treatments whose calls need a frame at run time.
-DRAWN: frozenset[str] = frozenset({"draw", "refused"})
+Treatment = Literal["draw", "clock", "clock-fallback", "order", "empty"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """A function whose result depends on more than its arguments.
 
-    `arguments` are the types of its parameters (int, string, any, certificate), `result` is
+    `arguments` are the types of its parameters (int, string, strings, certificate), `result` is
     the type of its result; both are empty where the treatment needs neither.
     """
 

@@ -317,7 +317,7 @@ class _FileRewriter:
             return False
         for owner, index, operand in pipeline.operands():
             function = functions.functions().get(operand.function)
-            if function is not None and function.treatment in functions.DRAWN:
+            if function is not None and function.treatment == "draw":
                 return True
             if operand is owner.commands[index].operands[0] and self.is_call(owner.commands[index]):
                 return True
@@ -369,7 +369,7 @@ class _FileRewriter:
             return "", ""
         total = len(command.operands) - 1 + piped
         match function.treatment:
-            case "draw" | "refused":
+            case "draw":
                 return self.draw(head, command)
             case "clock":
                 return self.now, ""
@@ -409,7 +409,7 @@ class _FileRewriter:
         if function is None:
             return
         opening = closing = ""
-        if function.treatment in functions.DRAWN:
+        if function.treatment == "draw":
             opening, closing = self.draw(operand, None)
         elif function.treatment == "clock":
             opening = self.now

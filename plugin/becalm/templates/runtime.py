@@ -10,14 +10,14 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-from becalm.templates import functions
 from becalm.templates.tokens import quote
 
 Mode = Literal["survey", "replay"]
 
-#: Settled values: file key -> root path -> draw key -> arguments -> value (a string, or the
-#: order of a shuffle as a list of positions).
-Table = Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]
+#: Settled draws: file key -> root path -> draw key -> arguments -> entry. An entry holds the value as
+#: `v` (a string, a mapping with Cert and Key, or the order of a shuffle as a list of positions), and as
+#: `g`, where the value depends on more than the arguments, the digest of the texts that were given.
+Table = Mapping[str, Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]]
 
 #: The table of draws in named templates that run without a frame.
 ORPHAN = "orphan"
@@ -50,24 +50,15 @@ class Runtime:
 
     def text(self) -> str:
         """The file's text. It prints nothing."""
-        refused = sorted(n for n, f in functions.functions().items() if f.treatment == "refused")
         setup = {
             "m": self.mode,
             "k": self.marker,
             "names": dict.fromkeys(sorted(self.names), True),
-            "refused": refused,
             "w": self.interesting,
         }
         data = {"becalm.setup": setup, "becalm.texts": dict(self.texts)}
         for key in (*self.files, ORPHAN):
-            entries = {
-                root: {
-                    draw: {arguments: {"v": value} for arguments, value in by_arguments.items()}
-                    for draw, by_arguments in draws.items()
-                }
-                for root, draws in self.table.get(key, {}).items()
-            }
-            data[f"becalm.table:{key}"] = entries
+            data[f"becalm.table:{key}"] = self.table.get(key, {})
         defines = [f"{{{{define {quote(name)}}}}}{_json(value)}{{{{end}}}}\n" for name, value in data.items()]
         instant = f'{{{{define "becalm.instant"}}}}{self.instant}{{{{end}}}}\n'
         return _templates() + "{{- /* data */ -}}\n" + "".join(defines) + instant

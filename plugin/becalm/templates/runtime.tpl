@@ -7,8 +7,9 @@ that a person would use, dot the dot of the named template.
 The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer
 unknown draws with a provisional value and record them; replay: an unknown draw is a request, made
 through `fail`), t the settled values of the file, c how often each path was taken, e the records, k the
-marker of records and requests, names the framed named templates, refused the functions that have no
-answer yet, w what makes a text worth rewriting.
+marker of records and requests, names the framed named templates, w what makes a text worth rewriting.
+A settled entry holds v the value, and g where it depends on more than the arguments: the digest of the
+texts that were given (passwords, keys, issuers).
 */ -}}
 
 {{- define "becalm.root" -}}
@@ -70,6 +71,8 @@ records: {{ .e | toJson | b64enc }}
 {{- $name := index . 2 -}}
 {{- $path := printf "define/%s%s" $name (include "becalm.scalars" (index . 1)) -}}
 {{- include "becalm.root" (list $f (index . 1) "orphan" $path) -}}
+{{- /* No file prints its records, so that each of its draws is a request. */ -}}
+{{- $_ := set $f.s "m" "replay" -}}
 {{- $_ := set $f "dot" (index . 1) -}}
 {{- include (print "becalm:" $name) $f -}}
 {{- end -}}
@@ -99,24 +102,45 @@ records: {{ .e | toJson | b64enc }}
 {{- $a := slice . 4 -}}
 {{- $k := include "becalm.key" (list $f (index . 1)) -}}
 {{- $n := printf "%s/%s" $f.n (index . 1) -}}
-{{- if has $fn $s.refused -}}
-{{- include "becalm.fail" (list $s "refused" (index . 2)) -}}
-{{- end -}}
-{{- $d := include (print "becalm.arguments." $fn) (list $s (index . 2) $a) -}}
+{{- $_ := set $f.r "g" list -}}
+{{- $d := include (print "becalm.arguments." $fn) (list $s (index . 2) $a $f.r) -}}
+{{- $g := $f.r.g -}}
 {{- $e := get (get $s.t $k | default dict) $d -}}
 {{- $known := kindIs "map" $e -}}
+{{- if $known }}{{ if hasKey $e "g" }}{{ $known = eq $e.g (include "becalm.digest" $g) }}{{ end }}{{ end -}}
 {{- if $known -}}
 {{- include (print "becalm.settled." $fn) (list $f.r $e $a) -}}
 {{- else if eq $s.m "replay" -}}
-{{- include "becalm.fail" (list $s "draw" (index $s.o 0) (index $s.o 1) $k $n (index . 2) $fn $d (toJson $a)) -}}
+{{- include "becalm.fail" (list $s "draw" (index $s.o 0) (index $s.o 1) $k $n (index . 2) $fn $d (include "becalm.encoded" $g | fromJsonArray)) -}}
 {{- else -}}
 {{- $_ := set $s "unsettled" true -}}
 {{- include (print "becalm.provisional." $fn) (list $f.r (printf "%s %s" $k $d) $a) -}}
 {{- end -}}
 {{- if ne $s.m "replay" -}}
-{{- include "becalm.record" (list $s "draw" (index $s.o 0) (index $s.o 1) $k $n (index . 2) $fn $d (toJson $a) (toString $f.r.v) $known) -}}
+{{- $v := $f.r.v -}}
+{{- $x := list -}}
+{{- if typeIs "sprig.certificate" $v -}}
+{{- $x = list $v.Cert -}}
+{{- if not (hasSuffix "WithKey" $fn) }}{{ $x = append $x $v.Key }}{{ end -}}
+{{- else -}}
+{{- $x = list (toString $v) -}}
+{{- end -}}
+{{- include "becalm.record" (list $s "draw" (index $s.o 0) (index $s.o 1) $k $n (index . 2) $fn $d (include "becalm.encoded" $g | fromJsonArray) $x $known) -}}
 {{- end -}}
 v
+{{- end -}}
+
+{{- define "becalm.digest" -}}
+{{- $t := "" -}}
+{{- range . }}{{ $t = print $t (printf "%d:%s" (len .) .) }}{{ end -}}
+{{- sha256sum $t -}}
+{{- end -}}
+
+{{- define "becalm.encoded" -}}
+{{- /* A list of texts in base64, as JSON, which could not carry all bytes. */ -}}
+{{- $o := list -}}
+{{- range . }}{{ $o = append $o (b64enc .) }}{{ end -}}
+{{- toJson $o -}}
 {{- end -}}
 
 {{- define "becalm.open" -}}
@@ -296,15 +320,30 @@ v
 {{- if typeIs "time.Time" $d }}{{ durationRound (print (include "becalm.since" $d) "s") }}{{ else }}{{ durationRound $d }}{{ end -}}
 {{- end -}}
 
+{{- define "becalm.is" -}}
+{{- /* [kind, value]: "yes" where a parameter of that kind takes the value. */ -}}
+{{- $kind := index . 0 -}}
+{{- $v := index . 1 -}}
+{{- if eq $kind "certificate" -}}
+{{- if typeIs "sprig.certificate" $v }}yes{{ end -}}
+{{- else if eq $kind "strings" -}}
+{{- $ok := or (kindIs "invalid" $v) (typeIs "[]interface {}" $v) -}}
+{{- if $ok }}{{ range $v }}{{ if not (kindIs "string" .) }}{{ $ok = false }}{{ end }}{{ end }}{{ end -}}
+{{- if $ok }}yes{{ end -}}
+{{- else if kindIs $kind $v -}}
+yes
+{{- end -}}
+{{- end -}}
+
 {{- define "becalm.arguments" -}}
-{{- /* [state, site id, arguments, kinds]: the arguments as text, once they are what the function takes. */ -}}
+{{- /* [state, site id, arguments, results, kinds]: refuses arguments that the function does not take. */ -}}
 {{- $s := index . 0 -}}
 {{- $id := index . 1 -}}
 {{- $a := index . 2 -}}
-{{- $kinds := index . 3 -}}
+{{- $kinds := index . 4 -}}
 {{- if ne (len $a) (len $kinds) }}{{ include "becalm.fail" (list $s "arguments" $id) }}{{ end -}}
 {{- range $i, $v := $a -}}
-{{- if not (kindIs (index $kinds $i) $v) }}{{ include "becalm.fail" (list $s "arguments" $id) }}{{ end -}}
+{{- if not (include "becalm.is" (list (index $kinds $i) $v)) }}{{ include "becalm.fail" (list $s "arguments" $id) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
@@ -330,9 +369,61 @@ v
 {{- end -}}
 {{- define "becalm.arguments.shuffle" -}}
 {{- include "becalm.arguments" (append . (list "string")) -}}
+{{- $_ := set (index . 3) "g" (index . 2) -}}
 {{- $n := len (splitList "" (first (index . 2))) -}}
 {{- if gt $n 8192 }}{{ include "becalm.fail" (list (index . 0) "limit" (index . 1)) }}{{ end -}}
 {{- printf "[%d]" $n -}}
+{{- end -}}
+
+{{- define "becalm.arguments.genPrivateKey" -}}
+{{- include "becalm.arguments" (append . (list "string")) -}}
+{{- toJson (first (index . 2) | default "rsa" | list) -}}
+{{- end -}}
+{{- define "becalm.arguments.genCA" }}{{ include "becalm.arguments" (append . (list "string" "int")) }}{{ toJson (index . 2) }}{{ end -}}
+{{- define "becalm.arguments.genCAWithKey" -}}
+{{- include "becalm.arguments" (append . (list "string" "int" "string")) -}}
+{{- $_ := set (index . 3) "g" (list (last (index . 2))) -}}
+{{- toJson (initial (index . 2)) -}}
+{{- end -}}
+{{- define "becalm.names" -}}
+{{- /* The common name, addresses, DNS names and days of a certificate. */ -}}
+{{- toJson (list (index . 0) (index . 1 | default list) (index . 2 | default list) (index . 3)) -}}
+{{- end -}}
+{{- define "becalm.arguments.genSelfSignedCert" -}}
+{{- include "becalm.arguments" (append . (list "string" "strings" "strings" "int")) -}}
+{{- include "becalm.names" (index . 2) -}}
+{{- end -}}
+{{- define "becalm.arguments.genSelfSignedCertWithKey" -}}
+{{- include "becalm.arguments" (append . (list "string" "strings" "strings" "int" "string")) -}}
+{{- $_ := set (index . 3) "g" (list (last (index . 2))) -}}
+{{- include "becalm.names" (index . 2) -}}
+{{- end -}}
+{{- define "becalm.arguments.genSignedCert" -}}
+{{- include "becalm.arguments" (append . (list "string" "strings" "strings" "int" "certificate")) -}}
+{{- $_ := set (index . 3) "g" (list (last (index . 2)).Cert (last (index . 2)).Key) -}}
+{{- include "becalm.names" (index . 2) -}}
+{{- end -}}
+{{- define "becalm.arguments.genSignedCertWithKey" -}}
+{{- include "becalm.arguments" (append . (list "string" "strings" "strings" "int" "certificate" "string")) -}}
+{{- $ca := index (index . 2) 4 -}}
+{{- $_ := set (index . 3) "g" (list $ca.Cert $ca.Key (last (index . 2))) -}}
+{{- include "becalm.names" (index . 2) -}}
+{{- end -}}
+{{- define "becalm.arguments.htpasswd" -}}
+{{- $a := index . 2 -}}
+{{- include "becalm.arguments" (append . (gt (len $a) 2 | ternary (list "string" "string" "string") (list "string" "string"))) -}}
+{{- $_ := set (index . 3) "g" (list (index $a 1)) -}}
+{{- toJson (prepend (slice $a 2) (first $a)) -}}
+{{- end -}}
+{{- define "becalm.arguments.bcrypt" -}}
+{{- include "becalm.arguments" (append . (list "string")) -}}
+{{- $_ := set (index . 3) "g" (index . 2) -}}
+[]
+{{- end -}}
+{{- define "becalm.arguments.encryptAES" -}}
+{{- include "becalm.arguments" (append . (list "string" "string")) -}}
+{{- $_ := set (index . 3) "g" (index . 2) -}}
+[]
 {{- end -}}
 
 {{- define "becalm.settled" }}{{ $_ := set (index . 0) "v" (index . 1).v }}{{ end -}}
@@ -342,6 +433,17 @@ v
 {{- define "becalm.settled.randAscii" }}{{ include "becalm.settled" . }}{{ end -}}
 {{- define "becalm.settled.randBytes" }}{{ include "becalm.settled" . }}{{ end -}}
 {{- define "becalm.settled.uuidv4" }}{{ include "becalm.settled" . }}{{ end -}}
+{{- define "becalm.settled.genPrivateKey" }}{{ include "becalm.settled" . }}{{ end -}}
+{{- define "becalm.settled.htpasswd" }}{{ include "becalm.settled" . }}{{ end -}}
+{{- define "becalm.settled.bcrypt" }}{{ include "becalm.settled" . }}{{ end -}}
+{{- define "becalm.settled.encryptAES" }}{{ include "becalm.settled" . }}{{ end -}}
+{{- define "becalm.settled.certificate" }}{{ $_ := set (index . 0) "v" (buildCustomCert (b64enc (index . 1).v.Cert) (b64enc (index . 1).v.Key)) }}{{ end -}}
+{{- define "becalm.settled.genCA" }}{{ include "becalm.settled.certificate" . }}{{ end -}}
+{{- define "becalm.settled.genCAWithKey" }}{{ include "becalm.settled.certificate" . }}{{ end -}}
+{{- define "becalm.settled.genSelfSignedCert" }}{{ include "becalm.settled.certificate" . }}{{ end -}}
+{{- define "becalm.settled.genSelfSignedCertWithKey" }}{{ include "becalm.settled.certificate" . }}{{ end -}}
+{{- define "becalm.settled.genSignedCert" }}{{ include "becalm.settled.certificate" . }}{{ end -}}
+{{- define "becalm.settled.genSignedCertWithKey" }}{{ include "becalm.settled.certificate" . }}{{ end -}}
 {{- define "becalm.settled.randInt" }}{{ $_ := set (index . 0) "v" (atoi (index . 1).v) }}{{ end -}}
 {{- define "becalm.settled.shuffle" -}}
 {{- $c := splitList "" (first (index . 2)) -}}
@@ -392,3 +494,43 @@ v
 {{- $_ := set (index . 0) "v" (printf "%s-%s-4%s-a%s-%s" (substr 0 8 $h) (substr 8 12 $h) (substr 12 15 $h) (substr 15 18 $h) (substr 18 30 $h)) -}}
 {{- end -}}
 {{- define "becalm.provisional.shuffle" }}{{ $_ := set (index . 0) "v" (splitList "" (first (index . 2)) | reverse | join "") }}{{ end -}}
+
+{{- define "becalm.raw" -}}
+{{- /* 20 provisional bytes, the first of them 0x40 to 0x47. */ -}}
+{{- print "I" (include "becalm.hex" . | upper | replace "0" "G" | replace "1" "H" | replace "8" "I" | replace "9" "J" | substr 0 31) | b32dec -}}
+{{- end -}}
+{{- define "becalm.pem" -}}
+{{- /* [label, DER] */ -}}
+-----BEGIN {{ index . 0 }}-----
+{{ regexReplaceAll "(.{64})" (index . 1 | b64enc) "${1}\n" }}
+-----END {{ index . 0 }}-----
+{{ end -}}
+{{- define "becalm.provisional-key" -}}
+{{- /* A P-256 key whose number is the provisional bytes. */ -}}
+{{- include "becalm.pem" (list "EC PRIVATE KEY" (print (b64dec "MDECAQEEIEBAQEBAQEBAQEBAQA==") (include "becalm.raw" .) (b64dec "oAoGCCqGSM49AwEH"))) -}}
+{{- end -}}
+{{- define "becalm.provisional-certificate" -}}
+{{- /* A certificate that parses, whose serial number is the provisional bytes. */ -}}
+{{- $head := b64dec "MIIBUDCB96ADAgECAhQ=" -}}
+{{- $tail := b64dec "MAoGCCqGSM49BAMCMB0xGzAZBgNVBAMMEmJlY2FsbSBwcm92aXNpb25hbDAgFw0wMDAxMDEwMDAwMDBaGA85OTk5MTIzMTIzNTk1OVowHTEbMBkGA1UEAwwSYmVjYWxtIHByb3Zpc2lvbmFsMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAECIu5/yKrKRp0yG/Gd7qJe6re43DMYSm4LRcLo/wmQVxELamnFgZ5VtkeqgK5OtQJSQ6HzV51jqajMaHet1uoRqMTMBEwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAkSZ62i5gO0LtKVcDFyrRQ+2BfxiFMFcd5uaKH4ywcP4CIG4naogx+r8KAkv93XIo+VjQWnfAOhilGqzevJDtgYs3" -}}
+{{- include "becalm.pem" (list "CERTIFICATE" (print $head (include "becalm.raw" .) $tail)) -}}
+{{- end -}}
+{{- define "becalm.provisional.certificate" -}}
+{{- /* [results, key of the draw, private key] */ -}}
+{{- $_ := set (index . 0) "v" (buildCustomCert (include "becalm.provisional-certificate" (index . 1) | b64enc) (index . 2 | b64enc)) -}}
+{{- end -}}
+{{- define "becalm.provisional.genPrivateKey" }}{{ $_ := set (index . 0) "v" (include "becalm.provisional-key" (index . 1)) }}{{ end -}}
+{{- define "becalm.provisional.genCA" }}{{ include "becalm.provisional.certificate" (list (index . 0) (index . 1) (include "becalm.provisional-key" (index . 1))) }}{{ end -}}
+{{- define "becalm.provisional.genCAWithKey" }}{{ include "becalm.provisional.certificate" (list (index . 0) (index . 1) (last (index . 2))) }}{{ end -}}
+{{- define "becalm.provisional.genSelfSignedCert" }}{{ include "becalm.provisional.certificate" (list (index . 0) (index . 1) (include "becalm.provisional-key" (index . 1))) }}{{ end -}}
+{{- define "becalm.provisional.genSelfSignedCertWithKey" }}{{ include "becalm.provisional.certificate" (list (index . 0) (index . 1) (last (index . 2))) }}{{ end -}}
+{{- define "becalm.provisional.genSignedCert" }}{{ include "becalm.provisional.certificate" (list (index . 0) (index . 1) (include "becalm.provisional-key" (index . 1))) }}{{ end -}}
+{{- define "becalm.provisional.genSignedCertWithKey" }}{{ include "becalm.provisional.certificate" (list (index . 0) (index . 1) (last (index . 2))) }}{{ end -}}
+{{- define "becalm.provisional.hash" }}{{ print "$2a$10$" (include "becalm.text" (list . 53 "[^A-Za-z0-9]" 40)) }}{{ end -}}
+{{- define "becalm.provisional.bcrypt" }}{{ $_ := set (index . 0) "v" (include "becalm.provisional.hash" (index . 1)) }}{{ end -}}
+{{- define "becalm.provisional.htpasswd" -}}
+{{- $user := first (index . 2) -}}
+{{- $_ := set (index . 0) "v" (contains ":" $user | ternary (print "invalid username: " $user) (printf "%s:%s" $user (include "becalm.provisional.hash" (index . 1)))) -}}
+{{- end -}}
+{{- /* Helm's own, since a template may decrypt it again. */ -}}
+{{- define "becalm.provisional.encryptAES" }}{{ $_ := set (index . 0) "v" (encryptAES (first (index . 2)) (last (index . 2))) }}{{ end -}}

@@ -114,7 +114,7 @@ def _count(pipeline: Pipeline, uses: Uses) -> None:
         elif name in table:
             treatment = table[name].treatment
             total = len(arguments) + (1 if index and is_head else 0)
-            if treatment in functions.DRAWN or name == "values" or (name == "keys" and total > 1):
+            if treatment == "draw" or name == "values" or (name == "keys" and total > 1):
                 uses.frames = True
             elif treatment != "empty":
                 uses.local = True

@@ -31,11 +31,11 @@ def records(*draws: Draw) -> Records:
 
 
 def draw(
-    value: str, site: str, *, parent: Enclosing | None = None, given: str = "[16]", root: str = ROOT
+    value: str, site: str, *, parent: Enclosing | None = None, given: tuple[str, ...] = (), root: str = ROOT
 ) -> Draw:
     return Draw(
         file="templates/a.yaml", root=root, key=f"{root}/{site}", name=f"{ROOT}/{site}", site=0,
-        function="randAlphaNum", arguments="[16]", given=given, value=value, known=False, parent=parent,
+        function="randAlphaNum", arguments="[16]", given=given, texts=(value,), known=False, parent=parent,
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def test_two_evaluations_that_land_stay_independent() -> None:
 
 def test_an_argument_of_a_later_draw_is_named_by_that() -> None:
     first = draw("zyxwvuts87654321", "first")
-    later = draw("abcdefgh12345678", "later", given='["zyxwvuts87654321"]')
+    later = draw("abcdefgh12345678", "later", given=("zyxwvuts87654321",))
     labels = labelled(secret(password="abcdefgh12345678"), records(first, later))
     assert "input" in labels["first"].parts
     assert labels["first"].parts[:6] == labels["later"].parts[:6]

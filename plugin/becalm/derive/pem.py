@@ -1,0 +1,28 @@
+"""PEM (RFC 7468) as Go's encoding/pem reads and writes it: blocks, with text around them ignored."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+
+_BLOCK = re.compile(
+    r"^-----BEGIN ([A-Z0-9 ]+)-----[ \t\r]*\n(.*?)^-----END \1-----[ \t\r]*$", re.MULTILINE | re.DOTALL
+)
+_HEADER = re.compile(r"^[A-Za-z0-9-]+:.*\n(?:[ \t].*\n)*", re.MULTILINE)
+
+
+def blocks(text: str) -> Iterator[tuple[str, bytes]]:
+    """Every block of a text: its label and the bytes in it. Damaged blocks are left out."""
+    for match in _BLOCK.finditer(text):
+        body = _HEADER.sub("", match.group(2))
+        try:
+            yield match.group(1), base64.b64decode("".join(body.split()), validate=True)
+        except (binascii.Error, ValueError):
+            continue
+
+
+def first(text: str) -> tuple[str, bytes] | None:
+    """The first block of a text."""
+    return next(blocks(text), None)
