@@ -222,7 +222,8 @@ _PARTS = re.compile(r"(?<=[^+\-eEpP])(?=[+-])")
 def _is_number(text: str) -> bool:
     """Whether Go's `strconv` takes a constant that its lexer let through."""
     if text.endswith("i"):
-        return all(_is_number(part.removesuffix("i")) for part in _PARTS.split(text))
+        # Both parts of a complex number are read as floats, which know no octal and no binary digits.
+        return all(_FLOAT.fullmatch(part.lstrip("+-").removesuffix("i")) for part in _PARTS.split(text))
     digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     if _INTEGER.fullmatch(digits):
         most = 2**63 if text.startswith("-") else 2**64 - 1

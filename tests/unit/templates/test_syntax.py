@@ -35,12 +35,18 @@ def test_tokens(text: str, tokens: list[str]) -> None:
 @pytest.mark.parametrize(
     "text",
     ["{{", '{{ "a }}', "{{ ` }}", "{{ (a }}", "{{ a) }}", "{{ if }}", "{{ end }}", "{{ if a }}", "{{ | a }}",
-     "{{ else }}", "{{ a b:= }}", "{{ define x }}{{ end }}", "{{/* a }}", "{{ - }}"],
+     "{{ else }}", "{{ a b:= }}", "{{ define x }}{{ end }}", "{{/* a }}", "{{ - }}", "{{ 0x1F+3i }}", "{{ 0b1+2i }}", "{{ 0x1i }}", "{{ 1__0+1i }}"],
 )  # fmt: skip
 def test_what_go_refuses_is_refused(text: str) -> None:
     """Text that Go's parser would refuse is a syntax error."""
     with pytest.raises(TemplateSyntaxError):
         parse(text)
+
+
+@pytest.mark.parametrize("text", ["0x1p3+3i", "017+2i", "08+1i", "1_0+2i", "-1.5e2-.5i", "1i", "0o17", "0b1_0"])
+def test_numbers_that_go_takes_are_taken(text: str) -> None:
+    (action,) = actions(f"{{{{ {text} }}}}")
+    assert [token.text for token in action.tokens] == [text]
 
 
 def test_a_trailing_pipe_is_accepted() -> None:
