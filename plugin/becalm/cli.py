@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import os
 import signal
 import sys
@@ -16,10 +18,7 @@ from becalm import __version__
 from becalm.errors import EXIT_BUG, ConfigError, PluginError
 
 if TYPE_CHECKING:
-    from becalm.derive.seed import Seed
     from becalm.pipeline import Request
-
-_SEED_FILE = "/etc/becalm/seed/seed"
 
 _EXAMPLES = """\
 to see what a chart does, before anything is installed:
@@ -37,11 +36,22 @@ _GENERATE = """\
 Renders the chart in the current directory. Argo CD runs this, from plugin.yaml; it sets the
 ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
 
-  BECALM_SEED_FILE  the seed (default: /etc/becalm/seed/seed)
-  BECALM_CLUSTER    an id of the cluster that becomes part of every value (default: empty)
-  BECALM_INSTANT    stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z);
-                    an app can set its own in source.plugin.env
-  BECALM_HELM       the helm binary (default: helm in the PATH)
+  BECALM_SEED_FILE           the seed, or a directory of seeds (default: /etc/becalm/seed)
+  BECALM_SEED_ID             which of several seeds is used, by file name or fingerprint
+  BECALM_CLUSTER             an id of the cluster that becomes part of every value (default: empty)
+  BECALM_INSTANT             stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z);
+                             an app can set its own in source.plugin.env
+  BECALM_CERTIFICATE_WINDOW  the part of its validity for which a certificate stays (default: 1/3)
+  BECALM_CERTIFICATE_MARGIN  the part of its validity that is always left (default: 1/4)
+  BECALM_CERTIFICATE_ANCHOR  when windows begin, RFC 3339 (default: each certificate has its own time)
+  BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
+  BECALM_HELM                the helm binary (default: helm in the PATH)
+
+An app team can set, in source.plugin.parameters:
+
+  becalm.epoch   (string) another one gives the whole app new values
+  becalm.epochs  (map)    the same by item: {Secret/db/password: "2"}
+  becalm.seed    (string) stay on this seed, by file name or fingerprint, when the operator moves on
 """
 _RENDER = """\
 Renders a chart as `becalm generate` would in Argo CD, and prints the manifests. The application's
@@ -53,6 +63,20 @@ Renders a chart in three separate processes with becalm, and twice with stock he
 becalm's outputs are byte for byte the same and differ from stock helm's only in fields in which stock
 helm differs from itself. Lists what was stabilised: function, place in the chart, where it lands.
 No value is ever shown.
+"""
+_CERTS = """\
+Renders a chart and lists every certificate in the output, also those inside Secrets and caBundles: subject,
+names, issuer, validity, when becalm replaces it, whether a rendered authority signed it, and where in the
+same object its private key is. `--at T` looks at another day.
+"""
+_DERIVE = """\
+Renders a chart and lists what becalm derives: the item (the place that owns a value, as --item-epoch
+takes it), the function, the label, and a fingerprint. Equal fingerprints mean equal values, within one
+application and seed; nothing else can be learnt from them.
+
+  becalm derive ./chart --app shop --namespace shop --seed ./seed --object Secret/db --key password
+
+Prints a value only with --reveal, only one, and only on a terminal.
 """
 _AUDIT = """\
 Lists, without rendering, every call in the chart and its subcharts whose result depends on more than
@@ -143,6 +167,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_request(verify)
     verify.set_defaults(run=_verify)
+    certs = commands.add_parser(
+        "certs",
+        help="list every certificate in the output, and whether its chain verifies",
+        description=_CERTS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_request(certs)
+    certs.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    certs.set_defaults(run=_certs)
+    derive = commands.add_parser(
+        "derive",
+        help="list what is derived, with labels and fingerprints",
+        description=_DERIVE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_request(derive)
+    derive.add_argument("--object", default="", metavar="KIND/NAME", help="only what is in this object")
+    derive.add_argument("--key", default="", metavar="KEY", help="only what is under this key of it")
+    derive.add_argument("--reveal", action="store_true", help="print the value, on a terminal only")
+    derive.set_defaults(run=_derive)
     audit = commands.add_parser(
         "audit",
         help="list every call whose result changes, and how it is treated",
@@ -181,6 +225,22 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z)",
     )
+    add("--epoch", default="", metavar="E", help="the app's epoch: another one gives other values")
+    add(
+        "--item-epoch",
+        action="append",
+        default=[],
+        metavar="ITEM=E",
+        help="an item's epoch, for example Secret/db/password=2",
+    )
+    add("--certificate-window", default="", metavar="F", help="part of a validity that stays (default: 1/3)")
+    add("--certificate-margin", default="", metavar="F", help="part of a validity always left (default: 1/4)")
+    add(
+        "--certificate-anchor",
+        default="",
+        metavar="T",
+        help="when windows begin, RFC 3339 (default: each its own time)",
+    )
     add("--at", default="", metavar="T", help="when certificates are looked at, RFC 3339 (default: now)")
     add(
         "--timeout",
@@ -191,8 +251,9 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
     )
     add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--seed", type=Path, metavar="FILE", help="the seed file")
+    group.add_argument("--seed", type=Path, metavar="FILE", help="the seed file, or a directory of them")
     group.add_argument("--throwaway-seed", action="store_true", help="a seed for this run only, for previews")
+    add("--seed-id", default="", metavar="ID", help="which of several seeds, by file name or fingerprint")
 
 
 def _seconds(text: str) -> float:
@@ -202,67 +263,10 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _instant(text: str, where: str) -> str:
-    from becalm.derive import instant  # noqa: PLC0415
-
-    return instant.parse(text, where=where) if text else instant.DEFAULT
-
-
-def _at(text: str) -> int:
-    from becalm.derive import clock, instant  # noqa: PLC0415
-
-    return instant.seconds(instant.parse(text, where="--at")) if text else clock.now()
-
-
 def _progress(text: str) -> None:
     """Tell a person what a long command does; a log needs none of it."""
     if sys.stderr.isatty():
         sys.stderr.write(f"{text} ...\n")
-
-
-def _seed(path: Path | None, *, throwaway: bool = False) -> Seed | None:
-    from becalm.config import load  # noqa: PLC0415  # keeps --help and --version fast
-    from becalm.derive import seed  # noqa: PLC0415
-
-    if throwaway:
-        return seed.parse(seed.new(), where="--throwaway-seed")
-    return None if path is None else seed.parse(load.seed_bytes(path), where=str(path))
-
-
-def _request(arguments: argparse.Namespace, seed_content: bytes | None = None) -> Request:
-    from becalm.config import load  # noqa: PLC0415
-    from becalm.derive import seed  # noqa: PLC0415
-    from becalm.derive.labels import Application  # noqa: PLC0415
-    from becalm.pipeline import Request  # noqa: PLC0415
-    from becalm.sources.helm import HelmOptions  # noqa: PLC0415
-
-    return Request(
-        chart=arguments.chart,
-        root=None,
-        options=HelmOptions(
-            release=arguments.app,
-            namespace=arguments.namespace,
-            values=tuple(path.resolve() for path in arguments.values),
-            sets=tuple(arguments.sets),
-            kube_version=arguments.kube_version,
-            api_versions=tuple(arguments.api_versions),
-        ),
-        application=Application(
-            name=arguments.app,
-            project=arguments.project,
-            namespace=arguments.namespace,
-            cluster=arguments.cluster,
-        ),
-        seed=seed.parse(seed_content, where="seed")
-        if seed_content is not None
-        else _seed(arguments.seed, throwaway=arguments.throwaway_seed),
-        helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
-        path=load.environment().get("PATH", ""),
-        timeout=arguments.timeout,
-        instant=_instant(arguments.instant, "--instant"),
-        at=_at(arguments.at),
-        cache=load.cache_directory(load.environment()),
-    )
 
 
 def _run(request: Request) -> str:
@@ -274,96 +278,85 @@ def _run(request: Request) -> str:
 
 
 def _render(arguments: argparse.Namespace) -> str:
-    return _run(_request(arguments))
+    from becalm import wiring  # noqa: PLC0415  # keeps --help and --version fast
+
+    return _run(wiring.from_arguments(arguments))
 
 
 def _verify(arguments: argparse.Namespace) -> str:
-    from becalm.config import load  # noqa: PLC0415
+    from becalm import wiring  # noqa: PLC0415
     from becalm.derive import seed  # noqa: PLC0415
     from becalm.sources.process import forward_termination  # noqa: PLC0415
     from becalm.verify import verify  # noqa: PLC0415
 
-    content = load.seed_bytes(arguments.seed) if arguments.seed else None
-    if arguments.throwaway_seed:
-        content = seed.new()
-    request = _request(arguments, content)
+    request = wiring.from_arguments(arguments)
+    content = None if request.seed is None else seed.write(request.seed)
     with forward_termination():
-        verdict = verify(request, _as_arguments(request), content, _progress)
+        verdict = verify(request, wiring.as_arguments(request), content, _progress)
     counts = Counter((row.function, row.place, row.lands) for row in verdict.rows)
     rows = [(a, b, f"{c} ({count} times)" if count > 1 else c) for (a, b, c), count in counts.items()]
     if rows:
         rows.insert(0, ("FUNCTION", "PLACE", "LANDS"))
-    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-    table = "".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}\n" for a, b, c in rows)
-    return f"{table}Verified: becalm's renders are identical; stock helm's differ in {verdict.drifting} fields.\n"
+    end = f"Verified: becalm's renders are identical; stock helm's differ in {verdict.drifting} fields.\n"
+    return _table(rows) + end
 
 
-def _as_arguments(request: Request) -> list[str]:
-    """A request as arguments of `render`, without its seed."""
-    from becalm.derive import instant  # noqa: PLC0415
+def _certs(arguments: argparse.Namespace) -> str:
+    from becalm import certs, wiring  # noqa: PLC0415
+    from becalm.sources.process import forward_termination  # noqa: PLC0415
 
-    options, app = request.options, request.application
-    return [
-        str(request.chart.resolve()),
-        f"--app={app.name}",
-        f"--namespace={app.namespace}",
-        f"--project={app.project}",
-        f"--cluster={app.cluster}",
-        *(f"--values={path}" for path in options.values),
-        *(f"--set={item}" for item in options.sets),
-        f"--kube-version={options.kube_version}",
-        *(f"--api-versions={item}" for item in options.api_versions),
-        f"--instant={request.instant}",
-        f"--at={instant.written(request.at)}",
-        f"--timeout={request.timeout:g}",
-        f"--helm={request.helm}",
-    ]
+    request = wiring.from_arguments(arguments)
+    with forward_termination():
+        reports = certs.certs(request)
+    if arguments.output == "json":
+        return json.dumps([dataclasses.asdict(report) for report in reports], indent=2) + "\n"
+    if not reports:
+        return "No certificate.\n"
+    return "\n".join(certs.lines(reports, at=request.at))
+
+
+def _derive(arguments: argparse.Namespace) -> str:
+    from becalm import items, wiring  # noqa: PLC0415
+    from becalm.sources.process import forward_termination  # noqa: PLC0415
+
+    if arguments.key and not arguments.object:
+        raise ConfigError("--key needs --object", where="--key")
+    if arguments.reveal and not sys.stdout.isatty():  # noqa: TID251
+        raise ConfigError(
+            "a value is shown on a terminal only", where="--reveal", hint="do not send the output elsewhere"
+        )
+    name = "/".join(part for part in (arguments.object, arguments.key) if part)
+    with forward_termination():
+        found = items.derived(wiring.from_arguments(arguments), name)
+    if not arguments.reveal:
+        rows = [(one.item or "-", one.function, one.fingerprint, one.label) for one in found]
+        return _table([("ITEM", "FUNCTION", "FINGERPRINT", "LABEL"), *rows]) if rows else "Nothing.\n"
+    if len(found) != 1:
+        raise ConfigError(
+            f"{len(found)} values are meant", where="--reveal", hint="name one with --object and --key"
+        )
+    return found[0].value.rstrip("\n") + "\n"
 
 
 def _generate(_: argparse.Namespace) -> str:
-    from becalm.cmp import environment  # noqa: PLC0415
-    from becalm.config import load  # noqa: PLC0415
-    from becalm.derive import clock  # noqa: PLC0415
-    from becalm.derive.labels import Application  # noqa: PLC0415
-    from becalm.pipeline import Request  # noqa: PLC0415
-    from becalm.sources.helm import HelmOptions  # noqa: PLC0415
+    from becalm import wiring  # noqa: PLC0415
 
-    variables = load.environment()
-    app = environment.read(variables)
-    seed_file = Path(variables.get("BECALM_SEED_FILE") or _SEED_FILE)
-    output = _run(
-        Request(
-            chart=Path.cwd(),
-            root=None,
-            options=HelmOptions(
-                release=app.release,
-                namespace=app.namespace,
-                kube_version=app.kube_version,
-                api_versions=app.api_versions,
-            ),
-            application=Application(
-                name=app.name,
-                project=app.project,
-                namespace=app.namespace,
-                cluster=variables.get("BECALM_CLUSTER", ""),
-            ),
-            seed=_seed(seed_file) if seed_file.exists() or "BECALM_SEED_FILE" in variables else None,
-            helm=variables.get("BECALM_HELM") or "helm",
-            path=variables.get("PATH", ""),
-            at=clock.now(),
-            cache=load.cache_directory(variables),
-            instant=_instant(app.instant, "BECALM_INSTANT in source.plugin.env")
-            if app.instant
-            else _instant(variables.get("BECALM_INSTANT", ""), "BECALM_INSTANT"),
-        )
-    )
+    request = wiring.from_environment()
+    output = _run(request)
     if not output.strip():
         raise ConfigError(
             "the chart renders to nothing, and Argo CD would delete everything",
-            where=app.name,
+            where=request.application.name,
             hint="check the values, or remove the Application",
         )
     return output
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of equally many columns, aligned, as kubectl prints them."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _audit(arguments: argparse.Namespace) -> str:
@@ -372,9 +365,7 @@ def _audit(arguments: argparse.Namespace) -> str:
     calls = audit(arguments.chart)
     if not calls:
         return "No call whose result changes.\n"
-    rows = [(f"{call.file}:{call.line}", call.function, call.treatment) for call in calls]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return "".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}\n" for a, b, c in rows)
+    return _table([(f"{call.file}:{call.line}", call.function, call.treatment) for call in calls])
 
 
 def _seed_new(arguments: argparse.Namespace) -> str:

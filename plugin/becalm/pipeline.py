@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from becalm.derive import instant
 from becalm.derive.cache import Cache
-from becalm.derive.deriver import Deriver
+from becalm.derive.deriver import Deriver, Issued
 from becalm.derive.labels import Application, app_key
 from becalm.derive.seed import Seed
 from becalm.derive.windows import Windows
@@ -39,6 +39,8 @@ class Request:
 
     `root` is the repository's root, which nothing may leave; None means the chart itself. `at` is the time
     of the render in seconds since 1970, on which the windows of certificates depend, and nothing else.
+    `epoch` is the app's, `item_epochs` are by item (`Secret/db/password`); raising one gives new values.
+    `epochs_where` is the parameter or option that gave the latter.
     """
 
     chart: Path
@@ -53,15 +55,22 @@ class Request:
     at: int
     windows: Windows = field(default_factory=Windows)
     cache: Path | None = None
+    epoch: str = ""
+    item_epochs: Mapping[str, str] = field(default_factory=dict)
+    epochs_where: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What was rendered, how often helm ran, and what was stabilised (None: nothing to do)."""
+    """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
+
+    `issued` are the certificates that were derived, by their PEM text.
+    """
 
     output: str = field(repr=False)
     runs: int
     stabilised: Stabilised | None
+    issued: Mapping[str, Issued] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +92,15 @@ def render(request: Request) -> Result:
     inputs = read_inputs(tree, request.options)
     with _work() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
-        if not wants(inputs.files, inputs.texts):
+        if not wants(inputs.files, inputs.texts) and not request.item_epochs:
             return Result(output=stock(helm, request), runs=helm.runs, stabilised=None)
+        from becalm.stabilise.epochs import Epochs  # noqa: PLC0415
         from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
 
+        deriver = _deriver(request)
         stabiliser = Stabiliser(
-            inputs.files, inputs.texts, deriver=_deriver(request), namespace=request.options.namespace,
-            instant=request.instant,
+            inputs.files, inputs.texts, deriver=deriver, namespace=request.options.namespace,
+            instant=request.instant, epochs=Epochs(request.item_epochs, where=request.epochs_where),
         )  # fmt: skip
         done = stabiliser.run(_Copy(helm, request, tree, inputs).render)
         if done.output is None:
@@ -101,13 +112,14 @@ def render(request: Request) -> Result:
                 hint="please report this chart",
                 details=tuple((done.error or "").splitlines()[:5]),
             )
-        return Result(output=done.output, runs=helm.runs, stabilised=done)
+        issued = {} if deriver is None else deriver.issued
+        return Result(output=done.output, runs=helm.runs, stabilised=done, issued=issued)
 
 
 def _deriver(request: Request) -> Deriver | None:
     if request.seed is None:
         return None
-    key = app_key(request.seed.secret, request.seed.id, request.application)
+    key = app_key(request.seed.secret, request.seed.id, request.application, request.epoch)
     return Deriver(key, at=request.at, windows=request.windows, cache=Cache(request.cache))
 
 

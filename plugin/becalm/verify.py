@@ -131,9 +131,9 @@ def _rows(request: Request) -> list[Row]:
     stabilised = render(request).stabilised
     if stabilised is None:
         return rows
-    for draw, label in stabilised.labels.values():
-        site = stabilised.sites.items[draw.site]
-        kind, *rest = (str(part) for part in label.parts)
+    for settled in stabilised.draws.values():
+        site = stabilised.sites.items[settled.draw.site]
+        kind, *rest = (str(part) for part in settled.label.parts)
         lands = "nowhere"
         if kind == "landing":
             group, object_kind, namespace, name, path, *_ = rest

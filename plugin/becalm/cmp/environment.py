@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from becalm.cmp import parameters
+from becalm.cmp.parameters import Parameters
 from becalm.errors import ConfigError
 
 
@@ -15,7 +16,8 @@ class ApplicationEnvironment:
 
     `name` is the instance name (`<namespace>_<app>` outside of the control plane's namespace),
     `release` the name without that prefix, `namespace` the destination namespace. `instant` is what
-    the app team set as `BECALM_INSTANT` in `source.plugin.env`, else "".
+    the app team set as `BECALM_INSTANT` in `source.plugin.env`, else ""; `parameters` are those of
+    `source.plugin.parameters`.
     """
 
     name: str
@@ -25,13 +27,14 @@ class ApplicationEnvironment:
     kube_version: str
     api_versions: tuple[str, ...]
     instant: str
+    parameters: Parameters
 
 
 def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
     """Read the environment.
 
     Raises:
-        ConfigError: the application's name or project is missing, or parameters are given.
+        ConfigError: the application's name or project is missing, or a parameter is wrong.
     """
     name = environment.get("ARGOCD_APP_NAME", "")
     project = environment.get("ARGOCD_APP_PROJECT_NAME", "")
@@ -42,7 +45,6 @@ def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
                 where=variable,
                 hint="`becalm generate` is run by Argo CD; use `becalm render` by hand",
             )
-    _refuse_parameters(environment.get("ARGOCD_APP_PARAMETERS", ""))
     versions = environment.get("KUBE_API_VERSIONS", "")
     return ApplicationEnvironment(
         name=name,
@@ -52,17 +54,5 @@ def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
         kube_version=environment.get("KUBE_VERSION", ""),
         api_versions=tuple(item for item in versions.split(",") if item),
         instant=environment.get("ARGOCD_ENV_BECALM_INSTANT", ""),
+        parameters=parameters.read(environment.get("ARGOCD_APP_PARAMETERS", "")),
     )
-
-
-def _refuse_parameters(text: str) -> None:
-    try:
-        parameters = json.loads(text or "null")
-    except ValueError as error:
-        raise ConfigError("the value is not JSON", where="ARGOCD_APP_PARAMETERS") from error
-    if parameters:
-        raise ConfigError(
-            "plugin parameters are not supported yet",
-            where="source.plugin.parameters",
-            hint="put the values into the chart's values.yaml",
-        )

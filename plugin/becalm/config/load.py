@@ -9,38 +9,58 @@ from pathlib import Path
 
 from becalm.errors import ConfigError
 
+_MAKE_SEED = "make one with `becalm seed new FILE`"
+
 
 def environment() -> Mapping[str, str]:
     """A copy of the process environment."""
     return dict(os.environ)
 
 
-def seed_bytes(path: Path) -> bytes:
-    """The content of a seed file.
+def seed_files(path: Path) -> dict[str, bytes]:
+    """The contents of seed files by name: of one file, or of all files in a directory.
 
-    Group read is allowed, since Kubernetes gives a mounted Secret to a user who is not root only
+    Names that begin with a dot are left out, as Kubernetes keeps a mounted Secret's versions below such
+    names. Group read is allowed, since Kubernetes gives a mounted Secret to a user who is not root only
     through the group (fsGroup).
 
     Raises:
-        ConfigError: it is missing, unreadable, or open to others.
+        ConfigError: it is missing or unreadable, holds no file, or a file is open to others.
     """
-    where = str(path)
+    try:
+        if not path.is_dir():
+            return {path.name: _seed_bytes(path)}
+        found = sorted(
+            entry for entry in path.iterdir() if not entry.name.startswith(".") and entry.is_file()
+        )
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if not found:
+        raise ConfigError("the directory holds no seed", where=str(path), hint=_MAKE_SEED)
+    return {entry.name: _seed_bytes(entry) for entry in found}
+
+
+def _seed_bytes(path: Path) -> bytes:
     try:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode) and mode & (stat.S_IRWXO | stat.S_IWGRP):
             raise ConfigError(
                 f"the seed file is open to others (mode {stat.S_IMODE(mode):04o})",
-                where=where,
+                where=str(path),
                 hint="run chmod 0600 on it, or mount the Secret with defaultMode 0440",
             )
         with path.open("rb") as file:
             return file.read(16384)
     except OSError as error:
-        raise ConfigError(
-            f"the seed file cannot be read: {error.strerror}",
-            where=where,
-            hint="check --seed, or BECALM_SEED_FILE of the sidecar",
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"the seed file cannot be read: {error.strerror}",
+        where=str(path),
+        hint="check --seed, or BECALM_SEED_FILE of the sidecar",
+    )
 
 
 def cache_directory(variables: Mapping[str, str]) -> Path | None:

@@ -1,7 +1,7 @@
 """Keys and labels: how a value is bound to everything that changes its meaning.
 
     app key = HKDF-SHA256(seed, info = encode("becalm app key", scheme, seed id, cluster, project,
-                                              application, namespace))
+                                              application, namespace [, "epoch", epoch]))
     item key = HMAC-SHA256(app key, encode("becalm item", scheme, label parts...))
 
 `encode` is length-prefixed, so that no two lists of parts give the same bytes. The scheme version
@@ -59,11 +59,18 @@ def hkdf(secret: bytes, info: bytes, length: int = 32) -> bytes:
     return out[:length]
 
 
-def app_key(seed: bytes, seed_id: str, application: Application) -> bytes:
-    """The key (32 bytes) from which all values of one application are derived."""
+def app_key(seed: bytes, seed_id: str, application: Application, epoch: str = "") -> bytes:
+    """The key (32 bytes) from which all values of one application are derived.
+
+    Args:
+        seed: the seed.
+        seed_id: its id.
+        application: whose values.
+        epoch: the app's epoch; another one gives other values, "" is the first.
+    """
     parts = ("becalm app key", SCHEME, seed_id, application.cluster, application.project,
              application.name, application.namespace)  # fmt: skip
-    return hkdf(seed, encode(parts))
+    return hkdf(seed, encode((*parts, "epoch", epoch) if epoch else parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,3 +26,10 @@ def blocks(text: str) -> Iterator[tuple[str, bytes]]:
 def first(text: str) -> tuple[str, bytes] | None:
     """The first block of a text."""
     return next(blocks(text), None)
+
+
+def write(label: str, data: bytes) -> str:
+    """A block, in lines of 64 characters."""
+    text = base64.b64encode(data).decode("ascii")
+    lines = [text[at : at + 64] for at in range(0, len(text), 64)]
+    return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))

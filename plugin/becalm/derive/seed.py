@@ -12,6 +12,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from becalm.errors import ConfigError
@@ -53,6 +54,32 @@ def parse(data: bytes, *, where: str) -> Seed:
     return Seed(secret)
 
 
+def choose(contents: Mapping[str, bytes], wanted: str, *, where: str) -> Seed:
+    """One of several seeds.
+
+    Args:
+        contents: of the files, by name.
+        wanted: the name of a file or the id of a seed; "" where there is only one.
+        where: the directory or file, for messages.
+
+    Raises:
+        ConfigError: a file holds no seed, or `wanted` does not tell which.
+    """
+    seeds = {name: parse(data, where=f"{where}: {name}" if len(contents) > 1 else where)
+             for name, data in contents.items()}  # fmt: skip
+    found = {seed.id: seed for name, seed in seeds.items() if wanted in ("", name, seed.id)}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    known = ", ".join(f"{name} ({seed.id})" for name, seed in seeds.items())
+    if wanted:
+        raise ConfigError(f"there is no seed {wanted!r}", where=where, hint=f"the seeds are {known}")
+    raise ConfigError(
+        "there are several seeds, and none is chosen",
+        where=where,
+        hint=f"choose one with --seed-id, or BECALM_SEED_ID of the sidecar: {known}",
+    )
+
+
 def _decode(text: bytes, where: str) -> bytes:
     try:
         return base64.b64decode(text, altchars=b"-_", validate=True)
@@ -62,4 +89,9 @@ def _decode(text: bytes, where: str) -> bytes:
 
 def new() -> bytes:
     """The content of a fresh seed file."""
-    return _PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(MINIMUM)) + b"\n"
+    return write(Seed(secrets.token_bytes(MINIMUM)))
+
+
+def write(seed: Seed) -> bytes:
+    """The content of a seed's file."""
+    return _PREFIX + base64.urlsafe_b64encode(seed.secret) + b"\n"

@@ -87,3 +87,15 @@ class Windows:
         origin = shift % length if self.anchor is None else self.anchor
         start = at - (at - origin) % length
         return Window(start=start, end=min(start + validity, LAST), change=start + length)
+
+
+def fraction(text: str, *, where: str) -> Fraction:
+    """A fraction as an operator writes it: `1/3` or `0.25`.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError) as error:
+        raise ConfigError(f"{text!r} is no fraction", where=where, hint="for example 1/3 or 0.25") from error

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from becalm.derive.deriver import GIVEN, Deriver
-from becalm.derive.labels import Label
 from becalm.stabilise.records import SHORTEST, Draw
+from becalm.stabilise.settle import Named
 
 if TYPE_CHECKING:
     from becalm.derive.deriver import Value
@@ -26,13 +26,13 @@ class Finals:
 
     Args:
         deriver: derives them.
-        labels: the draws that are not final, with their labels.
+        named: the draws that are not final.
     """
 
-    def __init__(self, deriver: Deriver, labels: Sequence[tuple[Draw, Label]]) -> None:
+    def __init__(self, deriver: Deriver, named: Sequence[Named]) -> None:
         self._deriver = deriver
-        self._labels = {id(draw): label for draw, label in labels}
-        self._draws = [draw for draw, _ in labels]
+        self._labels = {id(one.draw): one.label for one in named}
+        self._draws = [one.draw for one in named]
         self._taking = {id(draw) for draw in self._draws if draw.given or '"' in draw.arguments}
         self._done: dict[int, tuple[str, dict[str, object]]] = {}
         self._texts: dict[str, str] = {}

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from becalm.derive.labels import Label
 from becalm.manifests import landing, paths
 from becalm.manifests.landing import Index, Landing, Leaf
 from becalm.manifests.objects import identify, objects
 from becalm.manifests.stream import Document, split
+from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.records import SHORTEST, Draw, Enclosing, Records
 
 _MASKED = 4
@@ -31,6 +33,15 @@ Parts = tuple[str | int, ...]
 Settled = Mapping[tuple[str, str], Label]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A draw with its label, and the places where it can be seen, the one that owns it first."""
+
+    draw: Draw
+    label: Label
+    places: list[Landing]
+
+
 class Settler:
     """Gives labels to the draws of one survey.
 
@@ -38,43 +49,48 @@ class Settler:
         output: what was rendered, without records.
         records: the draws and what encloses them.
         namespace: of objects that name none.
+        epochs: of items.
     """
 
-    def __init__(self, output: str, records: Records, namespace: str) -> None:
+    def __init__(self, output: str, records: Records, namespace: str, epochs: Epochs) -> None:
+        self._epochs = epochs
         self.draws = list(records.draws.values())
         self._order = {id(draw): number for number, draw in enumerate(self.draws)}
         self._index = Index(_leaves(output, namespace))
         self._secrets = _secrets(self.draws)
         self._masked: dict[tuple[str, bool], str] = {}
-        self._landings: dict[str, Landing | None] = {}
+        self._landings: dict[str, list[Landing]] = {}
         self._twins: dict[Parts, list[Enclosing]] = {}
         for call in records.calls:
             if call.name and call.draws and self._has_landed(call):
                 self._twins.setdefault(_shape(call), []).append(call)
 
-    def labels(self, settled: Settled) -> list[tuple[Draw, Label]]:
+    def labels(self, settled: Settled) -> list[Named]:
         """A label for every draw that is not settled, all different but for joins.
 
         Args:
             settled: the labels that are taken already; they are kept.
         """
-        final: dict[int, Label] = {}
+        final: dict[int, Named] = {}
         taken = self._taken(settled)
         joined: list[tuple[Draw, Draw]] = []
         for draw in self.draws:
             known = settled.get((draw.key, draw.arguments))
             twin = None if known else self._twin(draw)
-            if known is not None:
-                final[id(draw)] = known
-            elif twin is not None:
+            if twin is not None:
                 joined.append((draw, twin))
-            else:
-                parts = (*self._place(draw), draw.function, self._mask(draw.arguments, numbers=False))
-                final[id(draw)] = unused(Label(parts), taken)
-                taken.add(final[id(draw)])
+                continue
+            place, places = self._place(draw)
+            label = known
+            if label is None:
+                arguments = self._mask(draw.arguments, numbers=False)
+                label = unused(Label((*place, draw.function, arguments, *self._epochs.of(places))), taken)
+                taken.add(label)
+            final[id(draw)] = Named(draw=draw, label=label, places=places)
         for draw, twin in joined:
-            final[id(draw)] = final[id(twin)]
-        return [(draw, final[id(draw)]) for draw in self.draws if not draw.known]
+            found = final[id(twin)]
+            final[id(draw)] = Named(draw=draw, label=found.label, places=found.places)
+        return [final[id(draw)] for draw in self.draws if not draw.known]
 
     def _taken(self, settled: Settled) -> set[Label]:
         """The labels that nobody else gets.
@@ -100,22 +116,22 @@ class Settler:
             self._masked[text, numbers] = masked
         return self._masked[text, numbers]
 
-    def _lands(self, *texts: str) -> Landing | None:
-        """The place that owns one of these texts, if it is long enough to be recognised."""
-        found = [landing for text in texts if (landing := self._landing(text)) is not None]
-        return min(found, key=Landing.rank, default=None)
+    def _lands(self, *texts: str) -> list[Landing]:
+        """The places where one of these texts lands, if it is long enough, the one that owns it first."""
+        found = [landing for text in texts for landing in self._places(text)]
+        return found if len(texts) == 1 else sorted(found, key=Landing.rank)
 
-    def _landing(self, text: str) -> Landing | None:
+    def _places(self, text: str) -> list[Landing]:
         text = text.strip().strip("\"'")
         if len(text) < SHORTEST:
-            return None
+            return []
         if text not in self._landings:
             places = self._index.find(text)
             line = None if places else _PEM_LINE.match(text)
             if line is not None:
                 # Indented, say, or without its first and last line: one line of it is enough.
                 places = self._index.find(line.group(1))
-            self._landings[text] = next(iter(places), None)
+            self._landings[text] = places
         return self._landings[text]
 
     def _identity(self, place: Landing) -> Parts:
@@ -132,26 +148,30 @@ class Settler:
             place.inner,
         )
 
-    def _place(self, draw: Draw) -> Parts:
-        """The identity of a draw that does not join another, without function and arguments."""
+    def _place(self, draw: Draw) -> tuple[Parts, list[Landing]]:
+        """The identity of a draw that does not join another, without function and arguments.
+
+        With it come all places where it can be seen.
+        """
         own = self._lands(*draw.texts)
-        if own is not None:
-            return (*self._identity(own), "value")
+        if own:
+            return (*self._identity(own[0]), "value"), own
         for enclosing in _around(draw):
             outer = self._lands(enclosing.text)
-            if outer is not None:
-                return (*self._identity(outer), "piece")
+            if outer:
+                return (*self._identity(outer[0]), "piece"), outer
         for other in self.draws[self._order[id(draw)] + 1 :]:
             if other.takes(draw):
-                return (*self._place(other), "input")
-        return ("site", self._mask(draw.name))
+                place, landings = self._place(other)
+                return (*place, "input"), landings
+        return ("site", self._mask(draw.name)), []
 
     def _has_landed(self, call: Enclosing) -> bool:
-        return self._lands(call.text) is not None or any(self._is_anchored(draw) for draw in call.draws)
+        return bool(self._lands(call.text)) or any(self._is_anchored(draw) for draw in call.draws)
 
     def _is_anchored(self, draw: Draw) -> bool:
         """Whether a draw lands for good: a certificate, with its own key."""
-        return not draw.function.endswith("WithKey") and self._lands(draw.texts[-1]) is not None
+        return not draw.function.endswith("WithKey") and bool(self._lands(draw.texts[-1]))
 
     def _twin(self, draw: Draw) -> Draw | None:
         """The draw that this one repeats: of the one equal evaluation that lands, when its own does not.
@@ -162,7 +182,7 @@ class Settler:
         if self._is_anchored(draw):
             return None
         for call in _around(draw):
-            if self._lands(call.text) is not None:
+            if self._lands(call.text):
                 return None
             if not call.name or self._has_landed(call):
                 continue

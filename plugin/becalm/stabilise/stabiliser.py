@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from becalm.derive.deriver import Deriver
 from becalm.derive.labels import Label
 from becalm.errors import DerivationError, DeterminismError
+from becalm.manifests.landing import Landing
 from becalm.stabilise import settle
+from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.finals import Finals
 from becalm.stabilise.records import Draw, Records, draw_of, take
+from becalm.stabilise.settle import Named
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
@@ -37,6 +40,16 @@ class Attempt:
 Render = Callable[[dict[str, str], str], Attempt]
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A draw with its label, the places where it can be seen, and its final value."""
+
+    draw: Draw
+    label: Label
+    places: list[Landing]
+    value: object = field(repr=False)
+
+
 @dataclass(slots=True, kw_only=True)
 class Stabilised:
     """A deterministic render, with what was drawn.
@@ -48,7 +61,7 @@ class Stabilised:
     output: str | None
     error: str | None = None
     fault: DeterminismError | None = None
-    labels: dict[tuple[str, str], tuple[Draw, Label]] = field(default_factory=dict)
+    draws: dict[tuple[str, str], Settled] = field(default_factory=dict)
     sites: Sites = field(default_factory=Sites)
     rounds: int = 0
 
@@ -76,9 +89,10 @@ class Stabiliser:
         deriver: answers the draws, or None where there is no seed.
         namespace: of the release.
         instant: stands for the clock, RFC 3339 in UTC.
+        epochs: of items.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each is one thing that a render depends on
         self,
         files: list[TemplateFile],
         texts: Mapping[str, str],
@@ -86,6 +100,7 @@ class Stabiliser:
         deriver: Deriver | None,
         namespace: str,
         instant: str,
+        epochs: Epochs,
     ) -> None:
         self.files = files
         self.origins = dict(texts)
@@ -93,6 +108,7 @@ class Stabiliser:
         self.deriver = deriver
         self.namespace = namespace
         self.instant = instant
+        self.epochs = epochs
         digest = hashlib.sha256()
         for file in files:
             digest.update(file.text.encode("utf-8", "surrogateescape") + b"\0")
@@ -130,6 +146,7 @@ class Stabiliser:
             self._refuse_unread()
             output, records = take(attempt.output, self.marker)
             if not any(not draw.known for draw in records.draws.values()) and not records.texts:
+                self.epochs.require_used()
                 self.result.output = output
                 return self.result
             mode = self._settle(output, records)
@@ -234,24 +251,24 @@ class Stabiliser:
             self.texts[text_key(text)] = text
         if records.texts:
             return "survey"
-        settler = settle.Settler(output, records, self.namespace)
-        labels = settler.labels(self.settled)
-        self.put(labels)
+        settler = settle.Settler(output, records, self.namespace, self.epochs)
+        self.put(settler.labels(self.settled))
         return "replay"
 
-    def put(self, labels: list[tuple[Draw, Label]]) -> None:
+    def put(self, named: list[Named]) -> None:
         """Settle draws."""
-        if not labels:
+        if not named:
             return
         if self.deriver is None:
-            site = self.result.sites.items[labels[0][0].site]
+            site = self.result.sites.items[named[0].draw.site]
             raise DeterminismError(
                 f"the chart calls {site.function}, which needs a seed",
                 where=f"{site.file}:{site.line}",
                 hint="give one with --seed FILE (make it with `becalm seed new FILE`)",
             )
-        finals = Finals(self.deriver, labels)
-        for draw, label in labels:
+        finals = Finals(self.deriver, named)
+        for one in named:
+            draw, label = one.draw, one.label
             try:
                 arguments, entry = finals.entry(draw)
             except DerivationError as error:
@@ -260,7 +277,7 @@ class Stabiliser:
             roots.setdefault(draw.root, {}).setdefault(draw.key, {})[arguments] = entry
             self.settled[draw.key, draw.arguments] = label
             self.settled[draw.key, arguments] = label
-            self.result.labels[draw.key, arguments] = (draw, label)
+            self.result.draws[draw.key, arguments] = Settled(draw, label, one.places, entry["v"])
 
     def _fault(self, site_id: int, text: str) -> _Fault:
         site = self.result.sites.items[site_id]
@@ -297,7 +314,7 @@ class Stabiliser:
         if label is None:
             parts = ("site", draw.name, draw.function, draw.arguments)
             label = settle.unused(Label(parts), set(self.settled.values()))
-        self.put([(draw, label)])
+        self.put([Named(draw=draw, label=label, places=[])])
         return "replay"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 from becalm.derive.labels import Label
+from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.records import Draw, Enclosing, Records
 from becalm.stabilise.settle import Settler
 
@@ -42,8 +43,8 @@ def draw(
 def labelled(
     output: str, found: Records, settled: dict[tuple[str, str], Label] | None = None
 ) -> dict[str, Label]:
-    pairs = Settler(output, found, "n").labels(settled or {})
-    return {draw.key.removeprefix(draw.root + "/"): label for draw, label in pairs}
+    named = Settler(output, found, "n", Epochs()).labels(settled or {})
+    return {one.draw.key.removeprefix(one.draw.root + "/"): one.label for one in named}
 
 
 def test_a_value_is_named_by_its_field() -> None:

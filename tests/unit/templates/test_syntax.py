@@ -43,7 +43,9 @@ def test_what_go_refuses_is_refused(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["0x1p3+3i", "017+2i", "08+1i", "1_0+2i", "-1.5e2-.5i", "1i", "0o17", "0b1_0"])
+@pytest.mark.parametrize(
+    "text", ["0x1p3+3i", "017+2i", "08+1i", "1_0+2i", "-1.5e2-.5i", "1i", "0o17", "0b1_0"]
+)
 def test_numbers_that_go_takes_are_taken(text: str) -> None:
     (action,) = actions(f"{{{{ {text} }}}}")
     assert [token.text for token in action.tokens] == [text]

@@ -1,0 +1,82 @@
+"""What becalm derives for a chart: items with their labels, and keyed fingerprints of their values."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field
+
+from becalm.derive.labels import app_key
+from becalm.errors import ConfigError
+from becalm.manifests.landing import Landing
+from becalm.manifests.paths import render as render_path
+from becalm.pipeline import Request, render
+from becalm.stabilise import epochs
+from becalm.stabilise.stabiliser import Settled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """One derived value.
+
+    `item` is the place that owns it, as `--item-epoch` names it, "" where it lands nowhere;
+    `fingerprint` tells whether two renders of one application have the same value, and nothing else.
+    """
+
+    item: str
+    function: str
+    label: str
+    fingerprint: str
+    value: str = field(repr=False)
+
+
+def derived(request: Request, name: str) -> list[Derived]:
+    """The derived values of a chart.
+
+    Args:
+        request: what to render.
+        name: KIND/NAME or KIND/NAME/KEY, to see only those; "" for all.
+
+    Raises:
+        ConfigError: `name` cannot be read or names nothing.
+        PluginError: as `pipeline.render`.
+    """
+    wanted = epochs.parse(name, where="--object") if name else None
+    stabilised = render(request).stabilised
+    found = [
+        settled
+        for settled in (stabilised.draws.values() if stabilised else ())
+        if wanted is None or any(map(wanted.names, settled.places))
+    ]
+    if wanted is not None and not found:
+        raise ConfigError(
+            f"{name} holds nothing that is derived",
+            where=str(request.chart),
+            hint="`becalm derive PATH ...` without --object lists all",
+        )
+    assert request.seed is not None or not found
+    key = b"" if request.seed is None else app_key(request.seed.secret, request.seed.id, request.application)
+    return [_derived(settled, key) for settled in found]
+
+
+def _derived(settled: Settled, key: bytes) -> Derived:
+    value = _text(settled.value)
+    return Derived(
+        item=_item(settled.places[0]) if settled.places else "",
+        function=settled.draw.function,
+        label=str(settled.label),
+        fingerprint=hmac.digest(key, b"becalm fingerprint" + value.encode(), "sha256").hex()[:16],
+        value=value,
+    )
+
+
+def _item(place: Landing) -> str:
+    owner = place.object
+    kind = f"{owner.kind}.{owner.group}" if owner.group else owner.kind
+    return f"{kind}/{owner.name}/{render_path(place.path)}"
+
+
+def _text(value: object) -> str:
+    """A value as text: a certificate is followed by its key, an order is a list of positions."""
+    if isinstance(value, dict):
+        return "".join(str(text) for text in value.values())
+    return str(value)

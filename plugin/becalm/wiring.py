@@ -1,0 +1,171 @@
+"""From options of the command line, or from what Argo CD and the operator set, to one request."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from becalm.cmp import environment, parameters
+from becalm.config import load
+from becalm.derive import clock, instant, seed, windows
+from becalm.derive.labels import Application
+from becalm.derive.seed import Seed
+from becalm.derive.windows import Windows
+from becalm.errors import ConfigError
+from becalm.pipeline import Request
+from becalm.sources.helm import HelmOptions
+
+_SEED_FILE = "/etc/becalm/seed"
+_WINDOW_OPTIONS = ("--certificate-window", "--certificate-margin", "--certificate-anchor")
+_WINDOW_VARIABLES = ("BECALM_CERTIFICATE_WINDOW", "BECALM_CERTIFICATE_MARGIN", "BECALM_CERTIFICATE_ANCHOR")
+
+
+def from_arguments(arguments: argparse.Namespace) -> Request:
+    """The request of `render`, `verify` and their like.
+
+    Raises:
+        ConfigError: an option or the seed is wrong.
+    """
+    variables = load.environment()
+    window, margin, anchor = (
+        arguments.certificate_window,
+        arguments.certificate_margin,
+        arguments.certificate_anchor,
+    )
+    return Request(
+        chart=arguments.chart,
+        root=None,
+        options=HelmOptions(
+            release=arguments.app,
+            namespace=arguments.namespace,
+            values=tuple(path.resolve() for path in arguments.values),
+            sets=tuple(arguments.sets),
+            kube_version=arguments.kube_version,
+            api_versions=tuple(arguments.api_versions),
+        ),
+        application=Application(
+            name=arguments.app,
+            project=arguments.project,
+            namespace=arguments.namespace,
+            cluster=arguments.cluster,
+        ),
+        seed=_throwaway() if arguments.throwaway_seed else _seed(arguments.seed, arguments.seed_id),
+        epoch=arguments.epoch,
+        item_epochs=_item_epochs(arguments.item_epoch),
+        epochs_where="--item-epoch",
+        helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
+        path=variables.get("PATH", ""),
+        timeout=arguments.timeout,
+        instant=_instant(arguments.instant, "--instant"),
+        at=instant.seconds(_instant(arguments.at, "--at")) if arguments.at else clock.now(),
+        windows=_windows((window, margin, anchor), _WINDOW_OPTIONS),
+        cache=load.cache_directory(variables),
+    )
+
+
+def as_arguments(request: Request) -> list[str]:
+    """A request as arguments of `render`, without its seed."""
+    options, app, anchor = request.options, request.application, request.windows.anchor
+    return [
+        str(request.chart.resolve()),
+        f"--app={app.name}",
+        f"--namespace={app.namespace}",
+        f"--project={app.project}",
+        f"--cluster={app.cluster}",
+        *(f"--values={path}" for path in options.values),
+        *(f"--set={item}" for item in options.sets),
+        f"--kube-version={options.kube_version}",
+        *(f"--api-versions={item}" for item in options.api_versions),
+        f"--instant={request.instant}",
+        f"--at={instant.written(request.at)}",
+        f"--certificate-window={request.windows.fraction}",
+        f"--certificate-margin={request.windows.margin}",
+        f"--certificate-anchor={'' if anchor is None else instant.written(anchor)}",
+        f"--epoch={request.epoch}",
+        *(f"--item-epoch={item}={epoch}" for item, epoch in request.item_epochs.items()),
+        f"--timeout={request.timeout:g}",
+        f"--helm={request.helm}",
+    ]
+
+
+def from_environment() -> Request:
+    """The request of `generate`, in the app's directory.
+
+    Raises:
+        ConfigError: a variable, a parameter or the seed is missing or wrong.
+    """
+    variables = load.environment()
+    app = environment.read(variables)
+    return Request(
+        chart=Path.cwd(),
+        root=None,
+        options=HelmOptions(
+            release=app.release,
+            namespace=app.namespace,
+            kube_version=app.kube_version,
+            api_versions=app.api_versions,
+        ),
+        application=Application(
+            name=app.name,
+            project=app.project,
+            namespace=app.namespace,
+            cluster=variables.get("BECALM_CLUSTER", ""),
+        ),
+        seed=_mounted_seed(
+            variables.get("BECALM_SEED_FILE", ""), app.parameters.seed or variables.get("BECALM_SEED_ID", "")
+        ),
+        epoch=app.parameters.epoch,
+        item_epochs=app.parameters.epochs,
+        epochs_where=parameters.EPOCHS,
+        helm=variables.get("BECALM_HELM") or "helm",
+        path=variables.get("PATH", ""),
+        instant=_instant(app.instant, "BECALM_INSTANT in source.plugin.env")
+        if app.instant
+        else _instant(variables.get("BECALM_INSTANT", ""), "BECALM_INSTANT"),
+        at=clock.now(),
+        windows=_windows([variables.get(name, "") for name in _WINDOW_VARIABLES], _WINDOW_VARIABLES),
+        cache=load.cache_directory(variables),
+    )
+
+
+def _instant(text: str, where: str) -> str:
+    return instant.parse(text, where=where) if text else instant.DEFAULT
+
+
+def _throwaway() -> Seed:
+    return seed.parse(seed.new(), where="--throwaway-seed")
+
+
+def _seed(path: Path | None, wanted: str) -> Seed | None:
+    return None if path is None else seed.choose(load.seed_files(path), wanted, where=str(path))
+
+
+def _mounted_seed(path: str, wanted: str) -> Seed | None:
+    """The operator's seed; none where neither the variable is set nor the usual place exists."""
+    if not path and not Path(_SEED_FILE).exists():
+        return None
+    return _seed(Path(path or _SEED_FILE), wanted)
+
+
+def _windows(texts: Sequence[str], names: Sequence[str]) -> Windows:
+    """How certificates' validity is cut, from window, margin and anchor, "" for the usual."""
+    window, margin, anchor = texts
+    usual = Windows()
+    return Windows(
+        fraction=windows.fraction(window, where=names[0]) if window else usual.fraction,
+        margin=windows.fraction(margin, where=names[1]) if margin else usual.margin,
+        anchor=instant.seconds(instant.parse(anchor, where=names[2])) if anchor else None,
+    )
+
+
+def _item_epochs(items: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for item in items:
+        name, equals, epoch = item.rpartition("=")
+        if not equals:
+            raise ConfigError(
+                f"{item!r} is no epoch of an item", where="--item-epoch", hint="write Secret/db/password=2"
+            )
+        found[name] = epoch
+    return found
