@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import ipaddress
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -127,7 +128,9 @@ def _subject(name: str) -> x509.Name:
         return x509.Name([])
     # encoding/asn1 writes a PrintableString where it can; and Go does not limit the length to 64.
     kind = _ASN1Type.PrintableString if _PRINTABLE.fullmatch(name) else _ASN1Type.UTF8String
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name, kind, _validate=False)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name, kind, _validate=False)])
 
 
 def _time(seconds: int) -> datetime:
