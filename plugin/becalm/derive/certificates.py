@@ -11,7 +11,8 @@ import hmac
 import ipaddress
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -78,7 +79,8 @@ def issue(
     subject = _subject(request.name)
     parent = None if issuer is None else _read(issuer.cert)
     signer = own if issuer is None else _signer(keys.read(issuer.key))
-    parent_name = subject if parent is None else parent.subject
+    with lenient():
+        parent_name = subject if parent is None else parent.subject
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -88,7 +90,10 @@ def issue(
         .not_valid_before(_time(window.start))
         .not_valid_after(_time(window.end))
     )
-    for extension, critical in _extensions(request, own, subject, parent):
+    # Go names the issuer's key only where the issuer has another name.
+    is_other = parent_name.public_bytes() != subject.public_bytes()
+    named = parent if is_other else None
+    for extension, critical in _extensions(request, own, named):
         builder = builder.add_extension(extension, critical=critical)
     if isinstance(signer, ec.EllipticCurvePrivateKey):
         done = builder.sign(signer, _hash(signer), ecdsa_deterministic=True)
@@ -128,9 +133,16 @@ def _subject(name: str) -> x509.Name:
         return x509.Name([])
     # encoding/asn1 writes a PrintableString where it can; and Go does not limit the length to 64.
     kind = _ASN1Type.PrintableString if _PRINTABLE.fullmatch(name) else _ASN1Type.UTF8String
+    with lenient():
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name, kind, _validate=False)])
+
+
+@contextmanager
+def lenient() -> Iterator[None]:
+    """Lets `cryptography` take names that are longer than they should be without a word."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name, kind, _validate=False)])
+        yield
 
 
 def _time(seconds: int) -> datetime:
@@ -164,7 +176,7 @@ def _public(key: Signer) -> bytes:
 
 
 def _extensions(
-    request: Request, own: Signer, subject: x509.Name, parent: x509.Certificate | None
+    request: Request, own: Signer, parent: x509.Certificate | None
 ) -> list[tuple[x509.ExtensionType, bool]]:
     """The extensions in Go's order, each with whether it is critical."""
     found: list[tuple[x509.ExtensionType, bool]] = [
@@ -174,10 +186,9 @@ def _extensions(
     ]
     if request.is_ca:
         found.append((_key_identifier(own), False))
-    if parent is not None and parent.subject.public_bytes() != subject.public_bytes():
-        identifier = _identifier_of(parent)
-        if identifier:
-            found.append((x509.AuthorityKeyIdentifier(identifier, None, None), False))
+    identifier = b"" if parent is None else _identifier_of(parent)
+    if identifier:
+        found.append((x509.AuthorityKeyIdentifier(identifier, None, None), False))
     names = [*map(_dns, request.dns), *map(_ip, request.ips)]
     if names:
         found.append((x509.SubjectAlternativeName(names), not request.name))

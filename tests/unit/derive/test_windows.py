@@ -56,7 +56,9 @@ def test_two_days_are_left_whatever_the_window_is(days, shift, at):
 
 
 @given(st.integers(1, 3650), SHIFTS, st.integers(1, 3650), SHIFTS, TIMES)
-def test_a_leaf_and_its_authority_are_both_valid_whenever_one_of_them_changes(days, shift, ca_days, ca_shift, at):
+def test_a_leaf_and_its_authority_are_both_valid_whenever_one_of_them_changes(
+    days, shift, ca_days, ca_shift, at
+):
     """What was rendered at a time is whole at that time, and a day later, when Argo CD may render again."""
     leaf = Windows().window(days * DAY, at=at, shift=shift)
     authority = Windows().window(ca_days * DAY, at=at, shift=ca_shift)
