@@ -69,7 +69,7 @@ def becalm(case: str, chart: Path, version: str, hash_seed: int = 1) -> str:
 
 
 def stock(case: str, chart: Path, version: str) -> str:
-    arguments = [item for item in lines(case, "arguments") if not item.startswith("--instant")]
+    arguments = [item for item in lines(case, "arguments") if not item.startswith(("--instant", "--at"))]
     argv = [helm(version), "template", "app", chart, "--namespace=space", "--include-crds", *arguments]
     return subprocess.run(argv, cwd=chart, capture_output=True, text=True, check=True).stdout
 

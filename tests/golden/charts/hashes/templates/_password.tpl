@@ -1,0 +1,1 @@
+{{- define "password" -}}{{ randAlphaNum 24 }}{{- end -}}
