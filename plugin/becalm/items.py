@@ -55,7 +55,8 @@ def derived(request: Request, name: str) -> list[Derived]:
         )
     assert request.seed is not None or not found
     key = b"" if request.seed is None else app_key(request.seed.secret, request.seed.id, request.application)
-    return [_derived(settled, key) for settled in found]
+    # Draws that join others are values that are listed already.
+    return list(dict.fromkeys(_derived(settled, key) for settled in found))
 
 
 def _derived(settled: Settled, key: bytes) -> Derived:
