@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from becalm.cmp import parameters
+
 ROOT = Path(__file__).resolve().parents[2]
 KUBECTLS = {version: ROOT / ".tools" / f"kubectl-{version}" / "kubectl" for version in ("1.31.9", "1.37.1")}
 
@@ -157,8 +159,9 @@ def test_the_seed_is_where_the_environment_says_and_only_the_sidecar_sees_it(
     environment = {item["name"]: item["value"] for item in sidecar["env"]}
     assert mount["readOnly"] is True
     assert volume["secret"]["defaultMode"] == 0o440
-    paths = [f"{mount['mountPath']}/{item['path']}" for item in volume["secret"]["items"]]
-    assert paths == [environment["BECALM_SEED_FILE"]]
+    # All keys of the Secret are seeds, so that a new one can be put beside the old one.
+    assert "items" not in volume["secret"]
+    assert mount["mountPath"] == environment["BECALM_SEED_FILE"]
     assert environment["BECALM_CLUSTER"] == "production"
     # The files belong to root: without this group the process could not read them.
     assert pod["securityContext"]["fsGroup"] == sidecar["securityContext"]["runAsGroup"]
@@ -212,6 +215,12 @@ def test_helm_is_never_taken_without_a_checksum_that_the_builder_gave() -> None:
 def test_plugin_yaml_is_what_cmp_server_accepts() -> None:
     """cmp-server ignores unknown keys, so a misspelt field would be silent: none may be there."""
     plugin = yaml.safe_load((ROOT / "plugin.yaml").read_text())
+    announced = plugin["spec"].pop("parameters")
+    assert list(announced) == ["static"]
+    types = {entry["name"]: entry.get("collectionType", "string") for entry in announced["static"]}
+    assert types == parameters.TYPES
+    known = {"name", "title", "tooltip", "collectionType"}
+    assert all(known >= set(entry) >= known - {"collectionType"} for entry in announced["static"])
     assert plugin == {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "ConfigManagementPlugin",

@@ -15,7 +15,7 @@ SEED = "becalm.seed"
 _WHERE = "source.plugin.parameters"
 #: The field of a parameter that holds its value (pkg/apis/application/v1alpha1/types.go,
 #: ApplicationSourcePluginParameter).
-_FIELDS = {EPOCH: "string", EPOCHS: "map", SEED: "string"}
+TYPES = {EPOCH: "string", EPOCHS: "map", SEED: "string"}
 _LONGEST = 64
 
 
@@ -37,15 +37,15 @@ def read(text: str) -> Parameters:
     found: dict[str, Any] = {}
     for entry in _entries(text):
         name = entry.get("name")
-        if name not in _FIELDS:
+        if name not in TYPES:
             raise ConfigError(
                 f"{name!r} is no parameter of becalm",
                 where=_WHERE,
-                hint=f"the parameters are {', '.join(sorted(_FIELDS))}; put values for the chart into its values.yaml",
+                hint=f"the parameters are {', '.join(sorted(TYPES))}; put values for the chart into its values.yaml",
             )
         if name in found:
             raise ConfigError("the parameter is set twice", where=f"{_WHERE}: {name}")
-        wanted = _FIELDS[name]
+        wanted = TYPES[name]
         given = [kind for kind in ("string", "array", "map") if entry.get(kind) is not None]
         if given != [wanted]:
             raise ConfigError(
