@@ -22,7 +22,7 @@ from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
 from becalm.templates.runtime import ORPHAN, Mode, Runtime, text_key
-from becalm.templates.taint import taint
+from becalm.templates.taint import includes_computed, taint
 
 MAX_ROUNDS = 12
 _TEXT = "tpl:"
@@ -76,6 +76,7 @@ class _Rewritten:
     sites: Sites
     names: frozenset[str]
     framed: tuple[str, ...]
+    includes_files: bool
     unread: tuple[str, ...]
     """Where template files do not parse, with the reason."""
 
@@ -117,6 +118,7 @@ class Stabiliser:
         self.table: dict[str, dict[str, dict[str, dict[str, dict[str, object]]]]] = {}
         self._rewritten: _Rewritten | None = None
         self.settled: dict[tuple[str, str], Label] = {}
+        self._requested: set[tuple[str, str, tuple[str, ...]]] = set()
         self.result = Stabilised(output=None)
 
     def run(self, render: Render) -> Stabilised:
@@ -145,7 +147,10 @@ class Stabiliser:
                 continue
             self._refuse_unread()
             output, records = take(attempt.output, self.marker)
-            if not any(not draw.known for draw in records.draws.values()) and not records.texts:
+            if all(draw.known for draw in records.draws.values()) and not records.texts:
+                if mode == "survey" and self._may_lose_records():
+                    mode = "replay"  # in which nothing provisional can be
+                    continue
                 self.epochs.require_used()
                 self.result.output = output
                 return self.result
@@ -238,6 +243,7 @@ class Stabiliser:
             sites=sites,
             names=found.names,
             framed=framed,
+            includes_files=any(includes_computed(file.text) for file in self.files),
             unread=tuple(
                 f"{file.key}:{file.text.count(chr(10), 0, found.unread[file.key].offset) + 1}:"
                 f" {found.unread[file.key].reason}"
@@ -307,15 +313,21 @@ class Stabiliser:
 
     def _answer_draw(self, draw: Draw) -> Mode:
         """A draw that no survey saw, or that is given other texts than were foreseen."""
-        if draw.file != ORPHAN:
+        if (draw.key, draw.arguments, draw.given) not in self._requested and draw.file != ORPHAN:
+            self._requested.add((draw.key, draw.arguments, draw.given))
             return "survey"
-        # What runs without a frame is in no survey; what it is given in a replay is final.
+        # No survey can see it; but what it is given in a replay is final.
         label = self.settled.get((draw.key, draw.arguments))
         if label is None:
             parts = ("site", draw.name, draw.function, draw.arguments)
             label = settle.unused(Label(parts), set(self.settled.values()))
         self.put([Named(draw=draw, label=label, places=[])])
         return "replay"
+
+    def _may_lose_records(self) -> bool:
+        """Whether there are draws, and some file may be included by another, so that it prints no records."""
+        done = self._rewritten
+        return done is not None and bool(done.sites.items) and done.includes_files
 
 
 class _Fault(Exception):  # noqa: N818

@@ -40,12 +40,25 @@ texts that were given (passwords, keys, issuers).
 {{- $f := index . 0 -}}
 {{- $dot := index . 1 -}}
 {{- $s := $f.s -}}
-{{- if and (ne $s.m "replay") (not $s.included) $s.unsettled $s.e -}}
-{{- if hasSuffix "NOTES.txt" $f.p -}}
+{{- if ne $s.m "replay" -}}
+{{- if and $s.unsettled $s.e -}}
+{{- if $s.included -}}
+{{- /* What an included file prints becomes part of another, so the root map carries its records to whoever ends next. */ -}}
+{{- if kindIs "map" $dot }}{{ $_ := set $dot "becalm.included" (set (get $dot "becalm.included" | default dict) $f.p $s) }}{{ end -}}
+{{- else if hasSuffix "NOTES.txt" $f.p -}}
 {{- $_ := set $dot "becalm" $s -}}
 {{- else -}}
 {{- include "becalm.records" $s -}}
 {{- end -}}
+{{- end -}}
+{{- if not (or $s.included (hasSuffix "NOTES.txt" $f.p)) }}{{ include "becalm.carried" $dot }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "becalm.carried" -}}
+{{- if kindIs "map" . -}}
+{{- range $_, $s := get . "becalm.included" | default dict }}{{ include "becalm.records" $s }}{{ end -}}
+{{- $_ := unset . "becalm.included" -}}
 {{- end -}}
 {{- end -}}
 
@@ -64,6 +77,7 @@ records: {{ .e | toJson | b64enc }}
 {{- $_ := unset . "becalm" -}}
 {{- include "becalm.records" $s -}}
 {{- end -}}
+{{- include "becalm.carried" . -}}
 {{- end -}}
 
 {{- define "becalm.orphan" -}}

@@ -27,6 +27,7 @@ class Uses:
     frames: bool = False
     local: bool = False
     computed: bool = False
+    files: bool = False
     tpl: bool = False
     names: set[str] = field(default_factory=set)
 
@@ -56,6 +57,7 @@ class Taint:
         """Whether a body with these uses needs a frame."""
         return (
             uses.frames
+            or uses.files
             or not self.names.isdisjoint(uses.names)
             or (uses.computed and bool(self.names))
             or (uses.tpl and self.rewrites_tpl)
@@ -107,7 +109,9 @@ def _count(pipeline: Pipeline, uses: Uses) -> None:
             literal = arguments[0].literal if arguments else None
             if literal is not None:
                 uses.names.add(literal)
-            elif not (arguments and is_file_include(arguments[0])):
+            elif arguments and is_file_include(arguments[0]):
+                uses.files = True
+            else:
                 uses.computed = True
         elif name == "tpl" and is_head:
             uses.tpl = True
@@ -178,18 +182,21 @@ def taint(files: list[TemplateFile], *, rewrites_tpl: bool) -> Taint:
     )
     if rewrites_tpl:
         take(key for key, file in list(pending.items()) if file.is_text)
+    if any(body_uses.frames for file in parsed.values() for _, body_uses in file.bodies):
+        # Whoever includes a file by its path may have to print what that file records.
+        take(key for key, file in list(pending.items()) if includes_computed(file.text))
     while True:
         fresh = _spread(parsed, names, rewrites_tpl=rewrites_tpl) - names
         if not fresh:
             break
-        first = not names
         names |= fresh
-        take(
-            key
-            for key, file in list(pending.items())
-            if any(name in file.text for name in fresh) or (first and _COMPUTED_INCLUDE.search(file.text))
-        )
+        take(key for key, file in list(pending.items()) if any(name in file.text for name in fresh))
     return Taint(parsed, frozenset(names), rewrites_tpl, unread)
+
+
+def includes_computed(text: str) -> bool:
+    """Whether a text may include what it does not name literally, such as a file by its path."""
+    return _COMPUTED_INCLUDE.search(text) is not None
 
 
 def _spread(parsed: dict[str, Parsed], names: set[str], *, rewrites_tpl: bool) -> set[str]:
