@@ -227,7 +227,7 @@ def _identifier_of(parent: x509.Certificate) -> bytes:
 
 def _dns(name: str) -> x509.GeneralName:
     if not name.isascii():
-        raise DerivationError(f"the DNS name {name[:80]!r} is not ASCII")
+        raise DerivationError("a DNS name is not ASCII")
     return x509.DNSName(name)
 
 
@@ -238,6 +238,6 @@ def _ip(text: str) -> x509.GeneralName:
         plain = _IPV4.fullmatch(text) or (":" in text and "%" not in text)
         address = ipaddress.ip_address(text if plain else "")
     except ValueError as error:
-        raise DerivationError(f"{text[:80]!r} is not an IP address") from error
+        raise DerivationError("an IP address cannot be read") from error
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return x509.IPAddress(mapped or address)

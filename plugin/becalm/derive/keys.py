@@ -84,11 +84,25 @@ def read(text: str) -> PrivateKey:
     if label not in ("PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "DSA PRIVATE KEY"):
         raise DerivationError(f"a PEM block of type {label[:40]} is no private key")
     try:
-        key = load_der_private_key(data, None)
+        # OpenSSL would test the primes, for as long as it takes to find them.
+        key = load_der_private_key(data, None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise DerivationError("the private key cannot be read") from error
     if isinstance(key, ec.EllipticCurvePrivateKey) and not isinstance(key.curve, _CURVES):
         raise DerivationError(f"keys on the curve {key.curve.name} are not supported")
+    if isinstance(key, rsa.RSAPrivateKey):
+        _check(key.private_numbers())
     if not isinstance(key, PrivateKey):
         raise DerivationError("this kind of private key is not supported")
     return key
+
+
+def _check(key: rsa.RSAPrivateNumbers) -> None:
+    """What Go asks of an RSA key (crypto/rsa, PrivateKey.Validate): numbers that belong together."""
+    n, e = key.public_numbers.n, key.public_numbers.e
+    fits = min(key.p, key.q) > 1 and key.p % 2 and key.q % 2 and key.p * key.q == n
+    if not fits or any((e * key.d - 1) % (prime - 1) for prime in (key.p, key.q)):
+        raise DerivationError("the numbers of the RSA key do not belong together")
+    crt = (key.d % (key.p - 1), key.d % (key.q - 1), pow(key.q, -1, key.p))
+    if crt != (key.dmp1, key.dmq1, key.iqmp):
+        raise DerivationError("the numbers of the RSA key do not belong together")

@@ -25,6 +25,8 @@ DAY = 86_400
 LAST = 253_402_300_799
 #: Validities above the first have at least the second left.
 _LONG, _LEAST = 8 * DAY, 2 * DAY
+#: The longest window. A certificate of a thousand years still begins in a year that can be written.
+_LONGEST = 3650 * DAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +70,8 @@ class Windows:
             )
 
     def length(self, validity: int) -> int:
-        """The length of a window in seconds, at least 1, for a validity in seconds."""
-        longest = validity * self.fraction
+        """The length of a window in seconds, from 1 to ten years, for a validity in seconds."""
+        longest = min(validity * self.fraction, Fraction(_LONGEST))
         if validity > _LONG:
             longest = min(longest, Fraction(validity - _LEAST))
         return max(1, int(longest))

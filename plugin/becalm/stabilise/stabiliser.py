@@ -319,7 +319,7 @@ class Stabiliser:
         # No survey can see it; but what it is given in a replay is final.
         label = self.settled.get((draw.key, draw.arguments))
         if label is None:
-            parts = ("site", draw.name, draw.function, draw.arguments)
+            parts = ("site", self._redacted(draw.name), draw.function, self._redacted(draw.arguments))
             label = settle.unused(Label(parts), set(self.settled.values()))
         self.put([Named(draw=draw, label=label, places=[])])
         return "replay"

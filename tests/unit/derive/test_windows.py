@@ -91,6 +91,12 @@ def test_ten_years_of_one_certificate():
     assert len(seen) in (30, 31)
 
 
+@pytest.mark.parametrize("days", [100_000, 4_000_000, 10**18])
+def test_no_certificate_begins_before_living_memory(days):
+    window = Windows().window(days * DAY, at=NOW, shift=2**128 - 1)
+    assert NOW - 3650 * DAY < window.start <= NOW < window.change
+
+
 def test_the_end_of_time_is_the_last_second_that_a_certificate_can_say():
     assert Windows().window(4_000_000 * DAY, at=NOW, shift=0).end == LAST
 
