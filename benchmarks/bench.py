@@ -14,15 +14,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from becalm.derive import seed
+from becalm.derive import keys, seed
 from becalm.derive.labels import Application
 from becalm.pipeline import Request, render
 from becalm.sources.helm import HelmOptions
 
 ROOT = Path(__file__).resolve().parents[1]
-SMALL, LARGE, DRAWS = "small", "large", "draws"
+SMALL, LARGE, DRAWS, CERTIFICATES = "small", "large", "draws", "certs"
 
 
 def write(directory: Path, files: dict[str, str]) -> Path:
@@ -78,6 +79,21 @@ metadata:
   name: {{ include "app.name" . }}-NUMBER
   annotations: {id: {{ uuidv4 }}}
 """
+TLS = """{{- $ca := genCA "bench" 3650 }}
+{{- range list "a" "b" "c" }}
+{{- $cert := genSignedCert . nil (list .) 365 $ca }}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ . }}
+data:
+  ca.crt: {{ $ca.Cert | b64enc }}
+  tls.crt: {{ $cert.Cert | b64enc }}
+  tls.key: {{ $cert.Key | b64enc }}
+  auth: {{ htpasswd "admin" (randAlphaNum 20) | b64enc }}
+{{- end }}
+"""
 HELPER = """{{- define "app.password" -}}
 {{- if .Values.password }}{{ .Values.password }}{{ else }}{{ randAlphaNum 16 }}{{ end -}}
 {{- end -}}
@@ -102,7 +118,7 @@ def crd(number: int) -> str:
 
 
 def charts(directory: Path) -> dict[str, Path]:
-    """The three charts of the benchmark."""
+    """The charts of the benchmark."""
 
     def deployments(count: int) -> dict[str, str]:
         return {
@@ -118,6 +134,7 @@ def charts(directory: Path) -> dict[str, Path]:
         DRAWS: write(
             directory / DRAWS, base | deployments(12) | secrets | {"templates/_password.tpl": HELPER}
         ),
+        CERTIFICATES: write(directory / CERTIFICATES, base | deployments(12) | {"templates/tls.yaml": TLS}),
     }
 
 
@@ -152,6 +169,7 @@ def main() -> None:
         )
         for chart, path in charts(directory).items():
             _chart(chart, path, seed_file, options.helm, options.pairs)
+        _keys(options.pairs)
         start = statistics.median(
             timed(lambda: child([sys.executable, "-c", "pass"])) for _ in range(options.pairs)
         )
@@ -164,6 +182,17 @@ def main() -> None:
     print("becalm: in this process; command: `becalm render` as a process of its own")
 
 
+def _keys(count: int) -> None:
+    """How long keys take to derive, each another one; and a certificate chart without a cache."""
+    kinds = {"RSA 2048": lambda key: keys.rsa_key(key, 2048), "RSA 4096": lambda key: keys.rsa_key(key, 4096),
+             "DSA 2048": keys.dsa_key, "ECDSA P-256": keys.ecdsa_key, "Ed25519": keys.ed25519_key}  # fmt: skip
+    for kind, derive in kinds.items():
+        times = [timed(partial(derive, number.to_bytes(32, "big"))) * 1000 for number in range(2 * count)]
+        print(
+            f"{kind:<12} median {statistics.median(times):7.1f} ms, longest {max(times):7.1f} ms, of {len(times)}"
+        )
+
+
 def _chart(name: str, path: Path, seed_file: Path, helm: str, pairs: int) -> None:
     request = Request(
         chart=path,
@@ -174,9 +203,11 @@ def _chart(name: str, path: Path, seed_file: Path, helm: str, pairs: int) -> Non
         helm=helm,
         at=0,
         path=os.environ["PATH"],
+        cache=seed_file.parent / "cache",
     )
     command = [sys.executable, "-m", "becalm", "render", str(path), "--app=bench", "--namespace=bench"]
     command += [f"--seed={seed_file}", f"--helm={helm}"]
+    os.environ["BECALM_CACHE_DIR"] = str(seed_file.parent / "cache")
     stock = [helm, "template", "bench", str(path), "--namespace=bench", "--include-crds"]
     runs = render(request).runs
     child(stock)
