@@ -257,7 +257,7 @@ def demonstrate(look: Look, helm: Path, becalm: str, scratch: Path) -> bool:
         **{f"HELM_{kind}_HOME": str(scratch / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")},
     }
     version = run([str(helm), "version", "--short"], environment).strip()
-    print(f"chart  demo/shop (web, PostgreSQL, a packed Redis subchart)\nhelm   {version}")
+    print(f"chart  demo/shop (web, PostgreSQL, a webhook, a packed Redis subchart)\nhelm   {version}")
 
     look.heading("Stock helm, rendered twice")
     stock_argv = [str(helm), "template", "shop", str(CHART), "--namespace", "shop"]
