@@ -14,11 +14,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from becalm.derive.deriver import GIVEN, Deriver
-from becalm.stabilise.records import SHORTEST, Draw
+from becalm.stabilise.records import Draw
 from becalm.stabilise.settle import Named
 
 if TYPE_CHECKING:
     from becalm.derive.deriver import Value
+
+#: A text that is replaced by mistake costs another survey, and nothing else.
+_SHORTEST = 4
 
 
 class Finals:
@@ -47,7 +50,7 @@ class Finals:
             # Whoever takes itself over others, by chance, sees its provisional text.
             self._done[id(draw)] = ("", {})
             for other in self._draws if id(draw) in self._taking else ():
-                if other is not draw and draw.takes(other):
+                if other is not draw and draw.takes(other, shortest=_SHORTEST):
                     self.entry(other)
             self._done[id(draw)] = self._final(draw)
         return self._done[id(draw)]
@@ -57,7 +60,7 @@ class Finals:
         given = tuple(self._replaced(text) for text in draw.given)
         value = self._deriver.value(self._labels[id(draw)], draw.function, arguments, given)
         for old, new in zip(draw.texts, _texts(value, given), strict=False):
-            if len(old) >= SHORTEST:
+            if len(old) >= _SHORTEST:
                 self._texts |= {old.lower(): new.lower(), old.upper(): new.upper(), old: new}
         entry: dict[str, object] = {"v": as_json(value)}
         if draw.function in GIVEN:

@@ -48,10 +48,10 @@ class Draw:
     known: bool
     parent: Enclosing | None
 
-    def takes(self, other: Draw) -> bool:
-        """Whether what another draw gave is part of what this one was given."""
+    def takes(self, other: Draw, *, shortest: int = SHORTEST) -> bool:
+        """Whether what another draw gave, if it is not too short, is part of what this one was given."""
         return any(
-            len(text) >= SHORTEST and any(text in given for given in (*self.given, self.arguments))
+            len(text) >= shortest and any(text in given for given in (*self.given, self.arguments))
             for text in other.texts
         )
 

@@ -61,7 +61,7 @@ class Stabilised:
     output: str | None
     error: str | None = None
     fault: DeterminismError | None = None
-    draws: dict[tuple[str, str], Settled] = field(default_factory=dict)
+    draws: dict[tuple[str, Label], Settled] = field(default_factory=dict)
     sites: Sites = field(default_factory=Sites)
     rounds: int = 0
 
@@ -283,7 +283,7 @@ class Stabiliser:
             roots.setdefault(draw.root, {}).setdefault(draw.key, {})[arguments] = entry
             self.settled[draw.key, draw.arguments] = label
             self.settled[draw.key, arguments] = label
-            self.result.draws[draw.key, arguments] = Settled(draw, label, one.places, entry["v"])
+            self.result.draws[draw.key, label] = Settled(draw, label, one.places, entry["v"])
 
     def _fault(self, site_id: int, text: str) -> _Fault:
         site = self.result.sites.items[site_id]
