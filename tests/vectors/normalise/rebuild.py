@@ -1,8 +1,4 @@
-"""Asks Kubernetes' own libraries for the vectors of quantities and durations: writes canonical.json.
-
-(cd tests/vectors/normalise/reference && go build -o /tmp/reference .)
-python tests/vectors/normalise/rebuild.py /tmp/reference
-"""
+"""Asks Kubernetes' own libraries for the vectors; README.md says how."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 HAND = [
     "0",
@@ -215,16 +212,161 @@ def texts() -> list[str]:
     return ["", " 1 ", *found]
 
 
+Case = dict[str, Any]
+HAND_DEFAULTS: list[Case] = [
+    {
+        "schema": {
+            "type": "object",
+            "properties": {
+                "spec": {
+                    "type": "object",
+                    "default": {},
+                    "properties": {
+                        "mode": {"type": "string", "default": "auto"},
+                        "count": {"type": "integer", "default": 0},
+                        "nullable": {"type": "string", "nullable": True, "default": "x"},
+                        "port": {"x-kubernetes-int-or-string": True, "default": "http"},
+                        "raw": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                            "default": {"a": None},
+                        },
+                        "rules": {
+                            "type": "array",
+                            "default": [{}],
+                            "items": {
+                                "type": "object",
+                                "properties": {
+                                    "weight": {"type": "integer", "default": 1},
+                                    "ref": {
+                                        "type": "object",
+                                        "default": {},
+                                        "properties": {"kind": {"type": "string", "default": "Service"}},
+                                    },
+                                },
+                            },
+                        },
+                        "labels": {
+                            "type": "object",
+                            "additionalProperties": {
+                                "type": "object",
+                                "default": {"b": True},
+                                "properties": {"a": {"type": "number", "default": 1.5}},
+                            },
+                        },
+                        "template": {
+                            "type": "object",
+                            "x-kubernetes-embedded-resource": True,
+                            "properties": {"spec": {"type": "object", "default": {"c": 1}}},
+                        },
+                        "selector": {
+                            "type": "object",
+                            "x-kubernetes-map-type": "atomic",
+                            "properties": {"policy": {"type": "string", "default": "All"}},
+                        },
+                    },
+                }
+            },
+        },
+        "object": {"spec": spec} if spec is not None else {},
+    }
+    for spec in (
+        None,
+        {},
+        {"mode": None, "count": None, "nullable": None, "port": None, "raw": None},
+        {"rules": []},
+        {"rules": [{}, {"weight": None}, {"ref": {}}, {"ref": None}, {"ref": {"kind": "B"}, "other": 1}]},
+        {"rules": [None]},
+        {"rules": None, "unknown": None},
+        {"labels": {"x": {}, "y": None, "z": {"a": None}}},
+        {"template": {"apiVersion": "v1", "kind": "A", "metadata": None}},
+        {"template": None},
+        {"selector": {}},
+        {"selector": {"policy": None, "more": 1}},
+        {"mode": 1, "rules": "text", "labels": []},
+    )
+]
+
+
+def generated(generator: random.Random) -> Case:
+    """A schema of a few levels, and an object that has some of its fields, some nulls, and some fields too many."""
+    schema = _schema(generator, 3)
+    schema["type"] = "object"
+    for word in ("default", "nullable", "additionalProperties"):
+        schema.pop(word, None)
+    schema.setdefault("properties", {"a": _schema(generator, 2)})
+    schema.pop("items", None)
+    return {"schema": schema, "object": _object(generator, schema)}
+
+
+def _schema(generator: random.Random, depth: int) -> Case:
+    kind = generator.choice(
+        ["object", "object", "array", "array", "string", "integer", "boolean"]
+        if depth
+        else ["string", "integer"]
+    )
+    schema: Case = {"type": kind}
+    if generator.random() < 0.25:
+        schema["nullable"] = True
+    if kind == "object":
+        if generator.random() < 0.25:
+            schema["additionalProperties"] = _schema(generator, depth - 1)
+        else:
+            names = generator.sample("abcd", generator.randint(1, 3))
+            schema["properties"] = {name: _schema(generator, depth - 1) for name in sorted(names)}
+        if generator.random() < 0.2:
+            schema["x-kubernetes-map-type"] = "atomic"
+    elif kind == "array":
+        schema["items"] = _schema(generator, max(depth - 1, 1) if generator.random() < 0.6 else 0)
+    if generator.random() < 0.5:
+        schema["default"] = _value(generator, schema, whole=False)
+    return schema
+
+
+def _object(generator: random.Random, schema: Case) -> Any:
+    found = _value(generator, schema, whole=True)
+    assert isinstance(found, dict)
+    return found
+
+
+def _value(generator: random.Random, schema: Case, *, whole: bool) -> Any:
+    """A value of a schema; a whole one may hold nulls and fields that the schema lacks."""
+    match schema["type"]:
+        case "object":
+            properties = schema.get("properties") or dict.fromkeys("xy", schema.get("additionalProperties"))
+            value = {name: _value(generator, part, whole=whole) for name, part in properties.items()
+                     if generator.random() < 0.6}  # fmt: skip
+            if whole:
+                value |= {name: None for name in properties if generator.random() < 0.15}
+                value |= {"extra": 1} if generator.random() < 0.1 and "properties" in schema else {}
+            return value
+        case "array":
+            items = [_value(generator, schema["items"], whole=whole) for _ in range(generator.randint(0, 3))]
+            return [None if whole and generator.random() < 0.1 else item for item in items]
+        case "string":
+            return generator.choice(["", "one", "two"])
+        case "integer":
+            return generator.choice([0, 1, 7])
+    return generator.random() < 0.5
+
+
+def ask(program: str, text: str) -> str:
+    return subprocess.run([program], input=text, capture_output=True, text=True, check=True).stdout
+
+
 def main() -> None:
     inputs = texts()
-    lines = "".join(json.dumps(text, ensure_ascii=False) + "\n" for text in inputs)
-    done = subprocess.run([sys.argv[1]], input=lines, capture_output=True, text=True, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    vectors = {
-        text: [answer["quantity"], answer["duration"]] for text, answer in zip(inputs, answers, strict=True)
-    }
-    body = ",\n".join(f" {json.dumps(text)}: {json.dumps(answer)}" for text, answer in vectors.items())
+    answer = ask(sys.argv[1], "".join(json.dumps(text, ensure_ascii=False) + "\n" for text in inputs))
+    answers = [json.loads(line) for line in answer.splitlines()]
+    vectors = {text: [one["quantity"], one["duration"]] for text, one in zip(inputs, answers, strict=True)}
+    body = ",\n".join(f" {json.dumps(text)}: {json.dumps(one)}" for text, one in vectors.items())
     Path(__file__).with_name("canonical.json").write_text(f"{{\n{body}\n}}\n")
+
+    generator = random.Random(11)
+    cases = [*HAND_DEFAULTS, *(generated(generator) for _ in range(240))]
+    results = json.loads(ask(sys.argv[2], json.dumps(cases)))
+    lines = [json.dumps(case | {"result": result}) for case, result in zip(cases, results, strict=True)]
+    Path(__file__).with_name("defaults.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
 if __name__ == "__main__":
