@@ -44,6 +44,7 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_CERTIFICATE_WINDOW  the part of its validity for which a certificate stays (default: 1/3)
   BECALM_CERTIFICATE_MARGIN  the part of its validity that is always left (default: 1/4)
   BECALM_CERTIFICATE_ANCHOR  when windows begin, RFC 3339 (default: each certificate has its own time)
+  BECALM_RULES               switches of rules, "-core/status +my-pack"; BECALM_RULES_DIR: further packs
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
 
@@ -51,6 +52,7 @@ An app team can set, in source.plugin.parameters:
 
   becalm.epoch   (string) another one gives the whole app new values
   becalm.epochs  (map)    the same by item: {Secret/db/password: "2"}
+  becalm.rules   (array)  switches of rules: ["-core/status"]
   becalm.seed    (string) stay on this seed, by file name or fingerprint, when the operator moves on
 """
 _RENDER = """\
@@ -77,6 +79,19 @@ application and seed; nothing else can be learnt from them.
   becalm derive ./chart --app shop --namespace shop --seed ./seed --object Secret/db --key password
 
 Prints a value only with --reveal, only one, and only on a terminal.
+"""
+_EXPLAIN = """\
+Renders a chart and lists what normalisation changes: object, field, rule, and why. A field that is taken away
+and was applied before is removed from the cluster once, at the first sync; such changes are marked.
+"""
+_RULES = """\
+Rules say which fields of rendered objects are taken away, filled in, or brought to the form that the cluster
+stores, so that they never show as a difference. `becalm explain` shows what they do to a chart.
+
+  becalm rules list                 every built-in rule, by pack
+  becalm rules show core/status     one rule, with its reason and examples
+  becalm rules check my-rules.yaml  whether a file is right
+  becalm rules test my-rules.yaml   whether its rules do what its examples say
 """
 _AUDIT = """\
 Lists, without rendering, every call in the chart and its subcharts whose result depends on more than
@@ -187,6 +202,16 @@ def _parser() -> argparse.ArgumentParser:
     derive.add_argument("--key", default="", metavar="KEY", help="only what is under this key of it")
     derive.add_argument("--reveal", action="store_true", help="print the value, on a terminal only")
     derive.set_defaults(run=_derive)
+    explain = commands.add_parser(
+        "explain",
+        help="list what rules change in the output, and why",
+        description=_EXPLAIN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_request(explain)
+    explain.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    explain.set_defaults(run=_explain)
+    _add_rules(commands)
     audit = commands.add_parser(
         "audit",
         help="list every call whose result changes, and how it is treated",
@@ -206,6 +231,26 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("file", type=Path, metavar="FILE")
     new.set_defaults(run=_seed_new)
     return parser
+
+
+def _add_rules(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    rules = commands.add_parser(
+        "rules",
+        help="list, show, check and test normalisation rules",
+        description=_RULES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).add_subparsers(required=True, metavar="COMMAND")
+    listing = rules.add_parser("list", help="list the built-in rules")
+    listing.set_defaults(run=_rules_list)
+    show = rules.add_parser("show", help="show one built-in rule")
+    show.add_argument("rule", metavar="ID", help="PACK/RULE, as `becalm rules list` names it")
+    show.set_defaults(run=_rules_show)
+    check = rules.add_parser("check", help="check a rule file")
+    check.add_argument("file", type=Path, metavar="FILE")
+    check.set_defaults(run=_rules_check)
+    test = rules.add_parser("test", help="run the examples of a rule file")
+    test.add_argument("file", type=Path, metavar="FILE")
+    test.set_defaults(run=_rules_test)
 
 
 def _add_request(parser: argparse.ArgumentParser) -> None:
@@ -250,6 +295,9 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         help="seconds for one run of helm (default: 50)",
     )
     add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
+    add("--rules", action="append", default=[], type=Path, metavar="FILE", help="a file of further rules")
+    add("--rule", action="append", default=[], metavar="SWITCH",
+        help="switch rules, --rule=-PACK, --rule=-PACK/RULE or --rule=+PACK")  # fmt: skip
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--seed", type=Path, metavar="FILE", help="the seed file, or a directory of them")
     group.add_argument("--throwaway-seed", action="store_true", help="a seed for this run only, for previews")
@@ -298,6 +346,8 @@ def _verify(arguments: argparse.Namespace) -> str:
     if rows:
         rows.insert(0, ("FUNCTION", "PLACE", "LANDS"))
     end = f"Verified: becalm's renders are identical; stock helm's differ in {verdict.drifting} fields.\n"
+    if verdict.normalised:
+        end += f"{verdict.normalised} fields are normalised by rules; `becalm explain` says which.\n"
     return _table(rows) + end
 
 
@@ -336,6 +386,51 @@ def _derive(arguments: argparse.Namespace) -> str:
             f"{len(found)} values are meant", where="--reveal", hint="name one with --object and --key"
         )
     return found[0].value.rstrip("\n") + "\n"
+
+
+def _explain(arguments: argparse.Namespace) -> str:
+    from becalm import explain, wiring  # noqa: PLC0415
+    from becalm.sources.process import forward_termination  # noqa: PLC0415
+
+    with forward_termination():
+        found = explain.explain(wiring.from_arguments(arguments))
+    if arguments.output == "json":
+        return json.dumps([dataclasses.asdict(one) for one in found], indent=2) + "\n"
+    return "".join(f"{line}\n" for line in explain.lines(found))
+
+
+def _rules_list(_: argparse.Namespace) -> str:
+    from becalm.normalise import packs  # noqa: PLC0415
+
+    rows = [("RULE", "VERB", "ON", "REASON")]
+    for pack in packs.built_in():
+        rows += [(rule.id, rule.verb, "yes" if pack.enabled else "no", rule.reason) for rule in pack.rules]
+    return _table(rows)
+
+
+def _rules_show(arguments: argparse.Namespace) -> str:
+    from becalm import explain  # noqa: PLC0415
+    from becalm.normalise import packs  # noqa: PLC0415
+
+    return explain.shown(packs.built_in(), arguments.rule)
+
+
+def _rules_check(arguments: argparse.Namespace) -> str:
+    from becalm.normalise import packs  # noqa: PLC0415
+
+    pack = packs.read(arguments.file)
+    return f"{arguments.file}: {len(pack.rules)} rules of the pack {pack.id!r} are right.\n"
+
+
+def _rules_test(arguments: argparse.Namespace) -> str:
+    from becalm.errors import RuleError  # noqa: PLC0415
+    from becalm.normalise import examples, packs  # noqa: PLC0415
+
+    outcomes = list(examples.run([packs.read(arguments.file)]))
+    wrong = tuple(f"  {one.rule}: {one.title}: {one.problem}" for one in outcomes if one.problem)
+    if wrong:
+        raise RuleError(f"{len(wrong)} examples do not hold", where=str(arguments.file), details=wrong)
+    return f"{arguments.file}: {len(outcomes)} examples hold.\n"
 
 
 def _generate(_: argparse.Namespace) -> str:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,9 @@ from becalm.errors import ManifestError, SourceError
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
 from becalm.manifests.paths import render as render_path
+from becalm.normalise.engine import Change, normalise
+from becalm.normalise.packs import built_in, select
+from becalm.normalise.packs import read as read_pack
 from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions
@@ -40,7 +43,8 @@ class Request:
     `root` is the repository's root, which nothing may leave; None means the chart itself. `at` is the time
     of the render in seconds since 1970, on which the windows of certificates depend, and nothing else.
     `epoch` is the app's, `item_epochs` are by item (`Secret/db/password`); raising one gives new values.
-    `epochs_where` is the parameter or option that gave the latter.
+    `epochs_where` is the parameter or option that gave the latter. `rule_files` are further packs of
+    normalisation rules, `rule_switches` say which rules act (`normalise.packs.select`).
     """
 
     chart: Path
@@ -58,19 +62,22 @@ class Request:
     epoch: str = ""
     item_epochs: Mapping[str, str] = field(default_factory=dict)
     epochs_where: str = ""
+    rule_files: tuple[Path, ...] = ()
+    rule_switches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
 
-    `issued` are the certificates that were derived, by their PEM text.
+    `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised.
     """
 
     output: str = field(repr=False)
     runs: int
     stabilised: Stabilised | None
     issued: Mapping[str, Issued] = field(default_factory=dict, repr=False)
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +90,19 @@ class Inputs:
 
 
 def render(request: Request) -> Result:
-    """Render a chart the same way every time.
+    """Render a chart the same way every time, and bring it to the form that the cluster stores.
 
     Raises:
-        PluginError: the chart, its values, helm or the seed are at fault.
+        PluginError: the chart, its values, helm, the seed or a rule are at fault.
     """
+    packs = (*built_in(), *map(read_pack, request.rule_files))
+    rules = select(packs, request.rule_switches, where="rules")
+    result = _stabilised(request)
+    done = normalise(result.output, rules, request.options.namespace)
+    return replace(result, output=done.output, changes=done.changes)
+
+
+def _stabilised(request: Request) -> Result:
     tree = load_chart(request.chart, root=request.root)
     inputs = read_inputs(tree, request.options)
     with _work() as work:

@@ -7,12 +7,14 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path as FilePath
 
 from becalm.errors import DeterminismError, ToolFailedError
 from becalm.manifests.compare import Difference, differences
+from becalm.manifests.objects import ObjectId
+from becalm.manifests.paths import Path
 from becalm.manifests.paths import render as render_path
-from becalm.pipeline import Request, audit, render, render_stock
+from becalm.pipeline import Request, Result, audit, render, render_stock
 from becalm.sources.process import Command, run
 
 PROCESSES = 3
@@ -38,10 +40,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What was found: the draws, and the fields in which stock helm differs from itself."""
+    """What was found: the draws, the fields in which stock helm differs from itself, and those normalised."""
 
     rows: list[Row]
     drifting: int
+    normalised: int
 
 
 def verify(
@@ -60,7 +63,8 @@ def verify(
             does not differ from itself.
     """
     progress("rendering with becalm")
-    rows = _rows(request)  # first, since what is wrong with the chart is said best by this process
+    result = render(request)  # first, since what is wrong with the chart is said best by this process
+    rows = _rows(request, result)
     progress("rendering with stock helm, twice")
     first = render_stock(request)
     # A clock that is shown in seconds has moved on by then.
@@ -77,7 +81,12 @@ def verify(
         )
     namespace = request.options.namespace
     drifts = {_field(difference) for difference in differences(first, second, namespace)}
-    changed = {_field(difference) for difference in differences(first, outputs[0], namespace)}
+    normalised = [(change.object, change.path) for change in result.changes]
+    changed = {
+        _field(difference)
+        for difference in differences(first, outputs[0], namespace)
+        if not any(_touches(difference, *one) for one in normalised)
+    }
     # What has few outcomes (the order of two keys, a small number) may come out alike by chance.
     for _ in range(MORE_STOCK):
         if changed <= drifts:
@@ -91,7 +100,13 @@ def verify(
             hint="please report this chart",
             details=tuple(extra[:_SHOWN]),
         )
-    return Verdict(rows=rows, drifting=len(drifts))
+    return Verdict(rows=rows, drifting=len(drifts), normalised=len(normalised))
+
+
+def _touches(difference: Difference, owner: ObjectId, path: Path) -> bool:
+    """Whether a difference is at, in or around a field that a rule changed."""
+    length = min(len(difference.path), len(path))
+    return difference.object == owner and difference.path[:length] == path[:length]
 
 
 def _field(difference: Difference) -> str:
@@ -103,7 +118,7 @@ def _separate(number: int, request: Request, arguments: Sequence[str], seed: byt
     with tempfile.TemporaryDirectory(prefix="becalm-verify-") as directory:
         argv = [sys.executable, "-m", "becalm", "render", *arguments]
         if seed is not None:
-            path = Path(directory) / "seed"
+            path = FilePath(directory) / "seed"
             path.touch(mode=0o600)
             path.write_bytes(seed)
             argv.append(f"--seed={path}")
@@ -113,7 +128,7 @@ def _separate(number: int, request: Request, arguments: Sequence[str], seed: byt
             "TMPDIR": directory,
             "HOME": directory,
         }
-        done = run(Command(argv=tuple(argv), cwd=Path(directory), env=env, timeout=request.timeout * 2))
+        done = run(Command(argv=tuple(argv), cwd=FilePath(directory), env=env, timeout=request.timeout * 2))
     if done.returncode != 0:
         raise ToolFailedError(
             "a render in a separate process failed",
@@ -122,13 +137,13 @@ def _separate(number: int, request: Request, arguments: Sequence[str], seed: byt
     return done.stdout.decode("utf-8")
 
 
-def _rows(request: Request) -> list[Row]:
+def _rows(request: Request, result: Result) -> list[Row]:
     rows = [
         Row(function=call.function, place=f"{call.file}:{call.line}", lands=ANSWERS[call.treatment])
         for call in audit(request.chart)
         if call.treatment in ANSWERS
     ]
-    stabilised = render(request).stabilised
+    stabilised = result.stabilised
     if stabilised is None:
         return rows
     for settled in stabilised.draws.values():

@@ -54,6 +54,8 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         epoch=arguments.epoch,
         item_epochs=_item_epochs(arguments.item_epoch),
         epochs_where="--item-epoch",
+        rule_files=tuple(path.resolve() for path in arguments.rules),
+        rule_switches=tuple(arguments.rule),
         helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
         path=variables.get("PATH", ""),
         timeout=arguments.timeout,
@@ -84,6 +86,8 @@ def as_arguments(request: Request) -> list[str]:
         f"--certificate-anchor={'' if anchor is None else instant.written(anchor)}",
         f"--epoch={request.epoch}",
         *(f"--item-epoch={item}={epoch}" for item, epoch in request.item_epochs.items()),
+        *(f"--rules={path}" for path in request.rule_files),
+        *(f"--rule={switch}" for switch in request.rule_switches),
         f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
     ]
@@ -118,6 +122,8 @@ def from_environment() -> Request:
         epoch=app.parameters.epoch,
         item_epochs=app.parameters.epochs,
         epochs_where=parameters.EPOCHS,
+        rule_files=load.rule_files(variables.get("BECALM_RULES_DIR", "")),
+        rule_switches=(*_words(variables.get("BECALM_RULES", "")), *app.parameters.rules),
         helm=variables.get("BECALM_HELM") or "helm",
         path=variables.get("PATH", ""),
         instant=_instant(app.instant, "BECALM_INSTANT in source.plugin.env")
@@ -131,6 +137,10 @@ def from_environment() -> Request:
 
 def _instant(text: str, where: str) -> str:
     return instant.parse(text, where=where) if text else instant.DEFAULT
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.replace(",", " ").split() if word]
 
 
 def _throwaway() -> Seed:

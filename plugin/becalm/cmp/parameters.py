@@ -12,20 +12,22 @@ from becalm.errors import ConfigError
 EPOCH = "becalm.epoch"
 EPOCHS = "becalm.epochs"
 SEED = "becalm.seed"
+RULES = "becalm.rules"
 _WHERE = "source.plugin.parameters"
 #: The field of a parameter that holds its value (pkg/apis/application/v1alpha1/types.go,
 #: ApplicationSourcePluginParameter).
-TYPES = {EPOCH: "string", EPOCHS: "map", SEED: "string"}
+TYPES = {EPOCH: "string", EPOCHS: "map", SEED: "string", RULES: "array"}
 _LONGEST = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What is set: the app's epoch, epochs by item, and the seed to stay on; all empty where nothing is."""
+    """What is set: the app's epoch, epochs by item, the seed to stay on, switches of rules; else empty."""
 
     epoch: str = ""
     epochs: Mapping[str, str] = field(default_factory=dict)
     seed: str = ""
+    rules: tuple[str, ...] = ()
 
 
 def read(text: str) -> Parameters:
@@ -52,7 +54,12 @@ def read(text: str) -> Parameters:
                 "the parameter has the wrong type", where=f"{_WHERE}: {name}", hint=f"set its `{wanted}`"
             )
         found[name] = _value(name, entry[wanted])
-    return Parameters(epoch=found.get(EPOCH, ""), epochs=found.get(EPOCHS, {}), seed=found.get(SEED, ""))
+    return Parameters(
+        epoch=found.get(EPOCH, ""),
+        epochs=found.get(EPOCHS, {}),
+        seed=found.get(SEED, ""),
+        rules=tuple(found.get(RULES, ())),
+    )
 
 
 def _entries(text: str) -> list[dict[str, Any]]:
@@ -66,7 +73,7 @@ def _entries(text: str) -> list[dict[str, Any]]:
 
 
 def _value(name: str, value: object) -> object:
-    texts = value.values() if isinstance(value, dict) else [value]
+    texts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) and len(text) <= _LONGEST for text in texts):
         raise ConfigError(f"a value is no text of at most {_LONGEST} characters", where=f"{_WHERE}: {name}")
     return value

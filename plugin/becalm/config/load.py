@@ -73,3 +73,20 @@ def cache_directory(variables: Mapping[str, str]) -> Path | None:
         return None if chosen == "off" else Path(chosen)
     base = variables.get("XDG_CACHE_HOME") or (f"{home}/.cache" if (home := variables.get("HOME")) else "")
     return Path(base) / "becalm" if base.startswith("/") else None
+
+
+def rule_files(directory: str) -> tuple[Path, ...]:
+    """The rule files of a directory, such as a mounted ConfigMap, by name; none where no directory is given.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    if not directory:
+        return ()
+    try:
+        entries = sorted(Path(directory).iterdir())
+    except OSError as error:
+        raise ConfigError(
+            f"the rules cannot be read: {error.strerror}", where=directory, hint="check BECALM_RULES_DIR"
+        ) from error
+    return tuple(entry for entry in entries if entry.suffix in (".yaml", ".yml") and entry.name[0] != ".")

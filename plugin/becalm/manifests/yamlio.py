@@ -256,3 +256,27 @@ def _explain(root: Value) -> None:
             what = "an integer beyond 64 bits"
         if what:
             raise ManifestError(f"{what}, which cannot be written", where=paths.render(path) or None)
+
+
+def lines(text: str) -> dict[paths.Path, int]:
+    """The line (from 1) of every value in one YAML document that `load` has read, by its path.
+
+    What stands behind an alias is left out.
+    """
+    found: dict[paths.Path, int] = {}
+    node = yaml.compose(text, Loader=_BaseLoader)
+    todo: list[tuple[paths.Path, Any]] = [((), node)] if node is not None else []
+    seen: set[int] = set()
+    while todo:
+        path, one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        found.setdefault(path, one.start_mark.line + 1)
+        if isinstance(one, yaml.MappingNode):
+            for key, value in one.value:
+                found[(*path, str(key.value))] = key.start_mark.line + 1
+                todo.append(((*path, str(key.value)), value))
+        elif isinstance(one, yaml.SequenceNode):
+            todo += [((*path, index), value) for index, value in enumerate(one.value)]
+    return found

@@ -1,0 +1,266 @@
+"""Rules as data: which objects and fields they mean, what they do, and why.
+
+A rule file is YAML; `rules.schema.json` is its form and docs/rules.md its explanation. Built-in packs and
+users' files have the same form.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from becalm.errors import ManifestError, RuleError
+from becalm.manifests import yamlio
+from becalm.manifests.objects import ObjectId
+from becalm.manifests.paths import Path
+from becalm.manifests.scalars import Value
+from becalm.normalise import selectors
+from becalm.normalise.selectors import Selector
+
+Verb = Literal["strip", "fill", "canonicalise"]
+Form = Literal["quantity", "duration"]
+Kind = Literal["empty", "null", "false", "zero"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Globs that an object's group, kind, name and namespace must all match."""
+
+    group: str
+    kind: str
+    name: str = "*"
+    namespace: str = "*"
+
+    def fits(self, owner: ObjectId) -> bool:
+        """Whether it matches an object."""
+        pairs = (
+            (owner.group, self.group),
+            (owner.kind, self.kind),
+            (owner.name, self.name),
+            (owner.namespace, self.namespace),
+        )
+        return all(pattern == "*" or fnmatch.fnmatchcase(text, pattern) for text, pattern in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """What must be there, must not be there, and must have a value."""
+
+    present: tuple[Selector, ...] = ()
+    absent: tuple[Selector, ...] = ()
+    equals: tuple[tuple[Selector, Value], ...] = ()
+
+    def hold(self, value: Value) -> bool:
+        """Whether all of it holds for a value."""
+        return (
+            all(selector.find(value) for selector in self.present)
+            and not any(selector.find(value) for selector in self.absent)
+            and all(
+                any(_same(at(value, path), wanted) for path in selector.find(value))
+                for selector, wanted in self.equals
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """An object of another kind in the same render whose `path` names the object by kind and name."""
+
+    group: str
+    kind: str
+    path: Selector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """When a rule acts: on what the field holds, on its neighbours, on the object, on others that refer to it."""
+
+    value: Kind | None = None
+    holder: Fields = field(default_factory=Fields)
+    object: Fields = field(default_factory=Fields)
+    referred: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What a rule does to some objects: `after` is None where it must leave `before` alone.
+
+    `others` are further objects of the same render.
+    """
+
+    title: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any] | None
+    others: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule. `targets` are the fields, with the value to fill in or the form to give."""
+
+    id: str
+    pack: str
+    reason: str
+    verb: Verb
+    match: tuple[Match, ...]
+    targets: tuple[tuple[Selector, Any], ...]
+    when: Condition
+    examples: tuple[Example, ...]
+    evidence: tuple[str, ...] = ()
+
+    def fits(self, owner: ObjectId) -> bool:
+        """Whether it may mean this object."""
+        return any(match.fits(owner) for match in self.match)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """A file of rules. `enabled` tells whether they act without being asked for."""
+
+    id: str
+    title: str
+    enabled: bool
+    rules: tuple[Rule, ...]
+
+
+def at(value: Value, path: Path) -> Value:
+    """The value at a path that is there."""
+    found: Any = value
+    for step in path:
+        found = found[step]
+    return found  # type: ignore[no-any-return]
+
+
+def is_kind(value: Value, kind: Kind) -> bool:
+    """Whether a value is empty, null, false or zero; booleans and numbers are different things."""
+    match kind:
+        case "empty":
+            return value is None or value in ("", [], {})
+        case "null":
+            return value is None
+        case "false":
+            return value is False
+        case "zero":
+            return value == 0 and not isinstance(value, bool)
+
+
+def _same(value: Value, wanted: Value) -> bool:
+    return type(value) is type(wanted) and value == wanted
+
+
+def load(text: str, *, where: str, check: bool = True) -> Pack:
+    """Read a rule file.
+
+    Args:
+        text: YAML.
+        where: the file, for messages.
+        check: against the schema; built-in files are checked by the tests.
+
+    Raises:
+        RuleError: it is not YAML, not of the right form, or names a field that is no selector.
+    """
+    try:
+        value: Any = yamlio.load(text, where=where, strict=True)
+    except ManifestError as error:
+        raise RuleError(error.what, where=error.where, hint="see docs/rules.md") from error
+    if check:
+        _check(value, text, where)
+    pack = str(value["pack"])
+    return Pack(
+        id=pack,
+        title=str(value.get("title", "")),
+        enabled=bool(value.get("enabled", True)),
+        rules=tuple(_rule(entry, pack, where) for entry in value["rules"]),
+    )
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of rule files."""
+    text = resources.files("becalm.normalise").joinpath("rules.schema.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def _check(value: Value, text: str, where: str) -> None:
+    import jsonschema  # noqa: PLC0415  # only for users' files
+
+    errors = jsonschema.Draft202012Validator(schema()).iter_errors(value)
+    first = min(errors, key=lambda error: [str(step) for step in error.absolute_path], default=None)
+    if first is None:
+        return
+    deepest = jsonschema.exceptions.best_match([first])
+    path = tuple(deepest.absolute_path)
+    positions = yamlio.lines(text)
+    while path and path not in positions:
+        path = path[:-1]
+    field_name = "/".join(map(str, deepest.absolute_path)) or "the file"
+    message = deepest.message[:200]
+    if deepest.validator == "oneOf":
+        choices = (" and ".join(choice["required"]) for choice in deepest.validator_value)
+        message = f"needs exactly one of {', '.join(choices)}"
+    raise RuleError(
+        f"{field_name}: {message}",
+        where=f"{where}:{positions.get(path, 1)}",
+        hint="see docs/rules.md",
+    )
+
+
+def _rule(entry: Mapping[str, Any], pack: str, where: str) -> Rule:
+    rule_id = f"{pack}/{entry['id']}"
+    place = f"{where}: {rule_id}"
+    verb: Verb = next(verb for verb in ("strip", "fill", "canonicalise") if verb in entry)
+    targets = entry[verb]
+    pairs = dict.fromkeys(targets) if isinstance(targets, list) else targets
+    parsed = tuple((selectors.parse(text, where=place), wanted) for text, wanted in pairs.items())
+    if verb == "fill" and not all(selector.last for selector, _ in parsed):
+        raise RuleError("a field to fill ends with a key", where=place)
+    return Rule(
+        id=rule_id,
+        pack=pack,
+        reason=str(entry["reason"]),
+        evidence=tuple(map(str, entry.get("evidence", ()))),
+        verb=verb,
+        match=tuple(Match(**match) for match in entry["match"]),
+        targets=parsed,
+        when=_condition(entry.get("when", {}), place),
+        examples=tuple(_example(example) for example in entry.get("examples", ())),
+    )
+
+
+def _condition(entry: Mapping[str, Any], where: str) -> Condition:
+    return Condition(
+        value=entry.get("value"),
+        holder=_fields(entry.get("holder", {}), where),
+        object=_fields(entry.get("object", {}), where),
+        referred=tuple(
+            Reference(group=one["group"], kind=one["kind"], path=selectors.parse(one["path"], where=where))
+            for one in entry.get("referred", ())
+        ),
+    )
+
+
+def _fields(entry: Mapping[str, Any], where: str) -> Fields:
+    return Fields(
+        present=tuple(selectors.parse(text, where=where) for text in entry.get("present", ())),
+        absent=tuple(selectors.parse(text, where=where) for text in entry.get("absent", ())),
+        equals=tuple(
+            (selectors.parse(text, where=where), wanted) for text, wanted in entry.get("equals", {}).items()
+        ),
+    )
+
+
+def _example(entry: Mapping[str, Any]) -> Example:
+    before = entry.get("before", entry.get("keeps"))
+    assert isinstance(before, dict)
+    return Example(
+        title=str(entry["title"]),
+        before=before,
+        after=entry.get("after"),
+        others=tuple(entry.get("others", ())),
+    )

@@ -1,0 +1,231 @@
+"""The catalogue does what it says; rule files are checked by line; the engine does no harm."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from becalm.errors import RuleError
+from becalm.normalise import examples, packs, rules
+from becalm.normalise.engine import normalise
+
+CATALOGUE = sorted(Path(str(resources.files("becalm.normalise") / "catalogue")).glob("*.yaml"))
+BUILT_IN = packs.built_in()
+ALL = [rule for pack in BUILT_IN for rule in pack.rules]
+EXAMPLES = [(rule, example) for rule in ALL for example in rule.examples]
+
+
+@pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: path.stem)
+def test_the_catalogue_has_the_form_of_rule_files(path: Path) -> None:
+    pack = rules.load(path.read_text(), where=path.name)
+    assert pack.id == path.stem
+    assert pack.title
+
+
+@pytest.mark.parametrize("outcome", list(examples.run(BUILT_IN)), ids=lambda one: f"{one.rule}: {one.title}")
+def test_every_example_holds(outcome: examples.Outcome) -> None:
+    """And every rule has one that it changes and one that it leaves alone."""
+    assert outcome.problem == ""
+
+
+def test_ids_are_unique_and_reasons_are_sentences() -> None:
+    assert len({rule.id for rule in ALL}) == len(ALL)
+    for rule in ALL:
+        assert rule.reason[0].isupper() or rule.reason.startswith("cert-manager")
+        assert rule.reason.endswith(".")
+
+
+def stream(*objs: object) -> str:
+    return "".join(
+        f"---\n# Source: a/templates/{n}.yaml\n{yaml.safe_dump(obj)}" for n, obj in enumerate(objs)
+    )
+
+
+def objects(text: str) -> list[object]:
+    return [obj for obj in yaml.safe_load_all(text) if obj]
+
+
+BEFORE = [dict(example.before) for _, example in EXAMPLES]
+
+
+@settings(max_examples=40)
+@given(st.permutations(BEFORE))
+def test_the_order_of_documents_does_not_matter(order: list) -> None:
+    done = objects(normalise(stream(*order), ALL, "n").output)
+    usual = objects(normalise(stream(*BEFORE), ALL, "n").output)
+    key = yaml.safe_dump
+    assert sorted(map(key, done)) == sorted(map(key, usual))
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_the_whole_catalogue_is_idempotent(number: int) -> None:
+    _, example = EXAMPLES[number]
+    once = normalise(stream(example.before, *example.others), ALL, "n")
+    twice = normalise(once.output, ALL, "n")
+    assert twice.output == once.output
+    assert twice.changes == ()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab:{}- \n", max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcdef"), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_what_no_rule_names_keeps_its_bytes(value: object) -> None:
+    obj = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": value}
+    text = stream(obj, obj) + "---\n# only a comment\n"
+    done = normalise(text, ALL, "n")
+    assert (done.output, done.changes) == (text, ())
+
+
+def test_neighbours_of_a_changed_document_keep_their_bytes() -> None:
+    odd = "---\n# Source: a/b.yaml\nkind:   ConfigMap # odd\nmetadata: {  name: a }\n\n\n"
+    changed = "---\n# Source: a/c.yaml\n# about it\nkind: ConfigMap\napiVersion: v1\nmetadata:\n  name: b\n  uid: x\n\n"
+    done = normalise(odd + changed + odd, ALL, "n")
+    assert done.output == (
+        odd
+        + "---\n# Source: a/c.yaml\n# about it\nkind: ConfigMap\napiVersion: v1\nmetadata:\n  name: b\n\n"
+        + odd
+    )
+    (change,) = done.changes
+    assert (change.rule.id, str(change.object), change.path) == (
+        "core/server-metadata",
+        "ConfigMap/n/b",
+        ("metadata", "uid"),
+    )
+
+
+def test_items_of_lists_are_objects_too() -> None:
+    items = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": []}]
+    done = normalise(stream({"apiVersion": "v1", "kind": "List", "items": items}), ALL, "n")
+    assert objects(done.output) == [
+        {"apiVersion": "v1", "kind": "List", "items": [{k: v for k, v in items[0].items() if k != "secrets"}]}
+    ]
+
+
+def test_an_object_can_refuse_rules_and_packs() -> None:
+    for words in ("-core/service-account-empty-lists", "-core", " -admission , -core "):
+        obj = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "a", "annotations": {"becalm.dev/rules": words}},
+            "secrets": [],
+        }
+        assert normalise(stream(obj), ALL, "n").changes == ()
+        obj["metadata"]["annotations"]["becalm.dev/rules"] = "-argo"
+        assert len(normalise(stream(obj), ALL, "n").changes) == 1
+
+
+MINE = """\
+pack: mine
+enabled: false
+rules:
+  - id: one
+    reason: A controller of ours writes it.
+    match: [{group: example.com, kind: "Th?ng", name: "a-*", namespace: prod}]
+    strip: [spec.x, "spec.list[name=b]"]
+    when: {object: {equals: {spec.mode: auto}, absent: [spec.keep]}}
+"""
+
+
+def thing(**spec: object) -> dict:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Thing",
+        "metadata": {"name": "a-1", "namespace": "prod"},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize(
+    ("obj", "left"),
+    [
+        (
+            thing(mode="auto", x=1, list=[{"name": "a"}, {"name": "b"}]),
+            {"mode": "auto", "list": [{"name": "a"}]},
+        ),
+        (thing(mode="auto", x=1, keep=None), {"mode": "auto", "x": 1, "keep": None}),
+        (thing(mode="manual", x=1), {"mode": "manual", "x": 1}),
+        (thing(mode=True, x=1), {"mode": True, "x": 1}),
+        (thing(x=1) | {"kind": "Thang", "metadata": {"name": "b", "namespace": "prod"}}, {"x": 1}),
+    ],
+)
+def test_users_rules_match_by_globs_and_conditions(obj: dict, left: dict) -> None:
+    pack = rules.load(MINE, where="mine.yaml")
+    (found,) = objects(normalise(stream(obj), pack.rules, "n").output)
+    assert found["spec"] == left
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rules: []\n", r"mine\.yaml:1: the file: 'pack' is a required property"),
+        ("pack: A\nrules: [{}]\n", r"mine\.yaml:1: pack: 'A' does not match"),
+        (MINE.replace("strip:", "stripe:"), r"mine\.yaml:4: rules/0: "),
+        (MINE.replace("{group: example.com, ", "{"), r"mine\.yaml:6: rules/0/match/0: 'group' is a required"),
+        (
+            MINE + "    fill: {a: 1}\n",
+            r"mine\.yaml:4: rules/0: needs exactly one of strip, fill, canonicalise",
+        ),
+        (MINE.replace("spec.x", '"spec[0]"'), r"mine\.yaml: mine/one: 'spec\[0\]' is no selector"),
+        (
+            MINE.replace('strip: [spec.x, "spec.list[name=b]"]', '    fill: {"a[]": 1}'.strip()),
+            "ends with a key",
+        ),
+        ("pack: [", r"mine\.yaml, line \d: not valid YAML"),
+        ("pack: mine\npack: mine\nrules: []\n", "given twice|twice"),
+        ("- a\n", r"mine\.yaml:1: the file: .* is not of type 'object'"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, words: str) -> None:
+    with pytest.raises(RuleError) as caught:
+        rules.load(text, where="mine.yaml")
+    assert re.search(words, str(caught.value)), str(caught.value)
+
+
+def test_examples_that_do_not_hold_are_told() -> None:
+    text = MINE + (
+        "    examples:\n"
+        "      - {title: kept, keeps: {apiVersion: example.com/v1, kind: Thing, metadata: {name: a-1, namespace: prod},"
+        " spec: {mode: auto, x: 1}}}\n"
+    )
+    found = {(one.title, one.problem) for one in examples.run([rules.load(text, where="mine.yaml")])}
+    assert found == {("-", "it has no example that it changes"), ("kept", "it is changed")}
+
+
+def test_rules_and_packs_are_switched() -> None:
+    every = (*BUILT_IN, rules.load(MINE, where="mine.yaml"))
+
+    def acting(*switches: str) -> set[str]:
+        return {rule.id for rule in packs.select(every, switches, where="x")}
+
+    usual = acting()
+    assert "mine/one" not in usual
+    assert acting("+mine") - usual == {"mine/one"}
+    assert usual - acting("-core/status") == {"core/status"}
+    assert {one.partition("/")[0] for one in usual - acting("-core")} == {"core"}
+    assert acting("-core", "+core") == usual
+
+
+@pytest.mark.parametrize(
+    ("switch", "words"),
+    [("-cor", "did you mean -core"), ("core", "switches no rule"), ("+core/none", "switches no rule")],
+)
+def test_a_switch_that_names_nothing_is_refused(switch: str, words: str) -> None:
+    with pytest.raises(RuleError, match=words):
+        packs.select(BUILT_IN, [switch], where="--rule")
+
+
+def test_two_packs_of_one_name_are_refused() -> None:
+    core = next(pack for pack in BUILT_IN if pack.id == "core")
+    with pytest.raises(RuleError, match="two packs 'core'"):
+        packs.select((*BUILT_IN, core), [], where="x")
