@@ -44,7 +44,8 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_CERTIFICATE_WINDOW  the part of its validity for which a certificate stays (default: 1/3)
   BECALM_CERTIFICATE_MARGIN  the part of its validity that is always left (default: 1/4)
   BECALM_CERTIFICATE_ANCHOR  when windows begin, RFC 3339 (default: each certificate has its own time)
-  BECALM_RULES               switches of rules, "-core/status +my-pack"; BECALM_RULES_DIR: further packs
+  BECALM_RULES               switches of rules: "+core +admission -core/status", or "+all"
+  BECALM_RULES_DIR           a directory of further rule files
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
 
@@ -52,7 +53,7 @@ An app team can set, in source.plugin.parameters:
 
   becalm.epoch   (string) another one gives the whole app new values
   becalm.epochs  (map)    the same by item: {Secret/db/password: "2"}
-  becalm.rules   (array)  switches of rules: ["-core/status"]
+  becalm.rules   (array)  switches of rules: ["+core", "-core/status"]
   becalm.seed    (string) stay on this seed, by file name or fingerprint, when the operator moves on
 """
 _RENDER = """\
@@ -86,7 +87,8 @@ and was applied before is removed from the cluster once, at the first sync; such
 """
 _RULES = """\
 Rules say which fields of rendered objects are taken away, filled in, or brought to the form that the cluster
-stores, so that they never show as a difference. `becalm explain` shows what they do to a chart.
+stores, so that they never show as a difference. The built-in packs act when they are switched on, with
+`--rule +all`, `--rule +core`, or BECALM_RULES on the sidecar; `becalm explain` shows what they do to a chart.
 
   becalm rules list                 every built-in rule, by pack
   becalm rules show core/status     one rule, with its reason and examples
@@ -297,7 +299,7 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
     add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
     add("--rules", action="append", default=[], type=Path, metavar="FILE", help="a file of further rules")
     add("--rule", action="append", default=[], metavar="SWITCH",
-        help="switch rules, --rule=-PACK, --rule=-PACK/RULE or --rule=+PACK")  # fmt: skip
+        help="switch rules: +all, +PACK, --rule=-PACK/RULE")  # fmt: skip
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--seed", type=Path, metavar="FILE", help="the seed file, or a directory of them")
     group.add_argument("--throwaway-seed", action="store_true", help="a seed for this run only, for previews")

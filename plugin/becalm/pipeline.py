@@ -20,15 +20,13 @@ from becalm.errors import ManifestError, SourceError
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
 from becalm.manifests.paths import render as render_path
-from becalm.normalise.engine import Change, normalise
-from becalm.normalise.packs import built_in, select
-from becalm.normalise.packs import read as read_pack
 from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile, wants
 
 if TYPE_CHECKING:
+    from becalm.normalise.engine import Change
     from becalm.stabilise.stabiliser import Attempt, Stabilised
 
 _NOTES = "NOTES.txt"
@@ -95,8 +93,13 @@ def render(request: Request) -> Result:
     Raises:
         PluginError: the chart, its values, helm, the seed or a rule are at fault.
     """
-    packs = (*built_in(), *map(read_pack, request.rule_files))
-    rules = select(packs, request.rule_switches, where="rules")
+    if not (request.rule_files or request.rule_switches):
+        return _stabilised(request)
+    from becalm.normalise import packs  # noqa: PLC0415  # only where rules are asked for
+    from becalm.normalise.engine import normalise  # noqa: PLC0415
+
+    every = (*packs.built_in(), *map(packs.read, request.rule_files))
+    rules = packs.select(every, request.rule_switches, where="rules")
     result = _stabilised(request)
     done = normalise(result.output, rules, request.options.namespace)
     return replace(result, output=done.output, changes=done.changes)

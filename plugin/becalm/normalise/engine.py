@@ -11,6 +11,7 @@ import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from becalm.manifests import yamlio
@@ -23,7 +24,18 @@ from becalm.normalise.rules import Reference, Rule, at, is_kind
 from becalm.normalise.selectors import Key, Selector
 
 _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
-_KIND = re.compile(r"^[ \t-]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z0-9.]+)", re.MULTILINE)
+_KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
+_GLOB = re.compile(r"[*?\[]")
+_ROOT_IN_FLOW = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[{\[&!?]")
+_ALIAS = re.compile(r"[:,\[-][ \t]+\*[\w-]")
+_COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\r\n]|$)[ \t]*")
+_NEXT_ROOT = re.compile(r"\n(?=[^ \t#\r\n-])")
+_VALUES = {
+    "false": re.compile(r"[\w!]"),
+    "zero": re.compile(r"[-+.\d!]"),
+    "null": re.compile(r"!|null|Null|NULL|~"),
+    "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&]"),
+}
 #: Rules and packs that an object is left alone by, with commas between: `-core/status,-admission`.
 ANNOTATION = "becalm.dev/rules"
 _FORMS = {"quantity": quantity.canonical, "duration": duration.canonical}
@@ -62,7 +74,8 @@ def normalise(output: str, rules: Sequence[Rule], namespace: str) -> Normalised:
     texts: list[str] = []
     changes: list[Change] = []
     for document in documents:
-        wanted = [rule for rule in rules if _may_mean(rule, document)]
+        look = _Look(document)
+        wanted = [rule for rule in rules if look.may_mean(rule)]
         done = _document(document, wanted, render) if wanted else []
         if not done:
             texts.append(document.separator + document.text)
@@ -97,7 +110,7 @@ class _Render:
     def refers(self, reference: Reference, to: ObjectId) -> bool:
         """Whether an object of the reference's kind names another by kind and name, in its namespace."""
         for document in self.documents:
-            if reference.kind not in _KIND.findall(document.text):
+            if document.is_empty or reference.kind not in _kinds(document.text):
                 continue
             for owner, obj in self.objects(document):
                 if (owner.group, owner.kind, owner.namespace) != (
@@ -120,19 +133,102 @@ class _Render:
         return False
 
 
-def _may_mean(rule: Rule, document: Document) -> bool:
-    """Whether a rule could change a document, by its text alone."""
-    if document.is_empty or not any(_holds(rule, selector, document.text) for selector, _ in rule.targets):
+class _Look:
+    """What a document's text shows of the rules that could change it: it says yes too often, never no."""
+
+    def __init__(self, document: Document) -> None:
+        self._text = document.text
+        self._is_empty = document.is_empty
+        self._kinds = set() if document.is_empty else _kinds(document.text)
+        self._blocks: dict[str, str] = {}
+
+    def may_mean(self, rule: Rule) -> bool:
+        """Whether a rule could change the document."""
+        if self._is_empty:
+            return False
+        if not any(_GLOB.search(match.kind) or match.kind in self._kinds for match in rule.match):
+            return False
+        return self._is_opaque or any(self._holds(rule, selector) for selector, _ in rule.targets)
+
+    @cached_property
+    def _is_opaque(self) -> bool:
+        """Whether fields may be where the text does not show them: lists of objects, flow style, aliases, merges."""
+        text = self._text
+        return (
+            any(kind.endswith("List") for kind in self._kinds)
+            or _ROOT_IN_FLOW.match(text) is not None
+            or "<<" in text
+            or ("*" in text and "&" in text and _ALIAS.search(text) is not None)
+            or "\n? " in text
+        )
+
+    def _holds(self, rule: Rule, selector: Selector) -> bool:
+        """Whether the block of the selector's first key holds the others, and the last one what it should."""
+        first, *names = [step.name for step in selector.steps if isinstance(step, Key)]
+        block = self._block(first)
+        if rule.verb == "fill":
+            return (bool(block) or not names) and all(name in block for name in names[:-1])
+        if not block or not all(name in block for name in names):
+            return False
+        return rule.verb != "strip" or _shows([first, *names][-1], block, rule.when.value)
+
+    def _block(self, name: str) -> str:
+        """The text of a key at the root, up to the next one; "" where there is none."""
+        if name not in self._blocks:
+            start = _root_key(self._text, name)
+            end = None if start < 0 else _NEXT_ROOT.search(self._text, start)
+            self._blocks[name] = "" if start < 0 else self._text[start : end.start() if end else None]
+        return self._blocks[name]
+
+
+def _kinds(text: str) -> set[str]:
+    """The kinds of a document's objects, and perhaps some more words."""
+    start = _root_key(text, "kind")
+    match = None if start < 0 else _KIND.match(text, start)
+    if match is None or match.group(1).endswith("List"):
+        return set(_KIND.findall(text))
+    return {match.group(1)}
+
+
+def _root_key(text: str, name: str) -> int:
+    for written in (name, f'"{name}"', f"'{name}'"):
+        at_ = 0 if text.startswith(written) else text.find(f"\n{written}") + 1
+        while at_ or text.startswith(written):
+            if _COLON.match(text, at_ + len(written)):
+                return at_
+            at_ = text.find(f"\n{written}", at_ + 1) + 1
+            if not at_:
+                break
+    return -1
+
+
+def _shows(name: str, block: str, kind: str | None) -> bool:
+    """Whether a key stands somewhere in a block with a value that may be of a kind."""
+    at_ = block.find(name)
+    while at_ >= 0:
+        before = block[at_ - 1] if at_ else "\n"
+        colon = _COLON.match(block, at_ + len(name)) if not (before.isalnum() or before in "_./") else None
+        if colon is not None:
+            if kind is None or _VALUES[kind].match(block, colon.end()):
+                return True
+            if kind in ("empty", "null") and _opens_nothing(block, at_, colon.end()):
+                return True
+        at_ = block.find(name, at_ + 1)
+    return False
+
+
+def _opens_nothing(block: str, key: int, colon: int) -> bool:
+    """Whether the rest of a key's line is empty, and no deeper line or list element follows."""
+    line_end = block.find("\n", colon)
+    rest = block[colon : line_end if line_end >= 0 else None].strip()
+    if rest and not rest.startswith("#"):
         return False
-    kinds = _KIND.findall(document.text)
-    plain = [match.kind for match in rule.match]
-    return any("*" in kind or "?" in kind or "[" in kind or kind in kinds for kind in plain)
-
-
-def _holds(rule: Rule, selector: Selector, text: str) -> bool:
-    names = [step.name for step in selector.steps if isinstance(step, Key)]
-    needed = names[:-1] if rule.verb == "fill" else names
-    return all(name in text for name in needed)
+    if line_end < 0:
+        return True
+    start = block.rfind("\n", 0, key) + 1
+    indent = len(block[start:key]) - len(block[start:key].lstrip(" -\"'"))
+    following = block[line_end + 1 : line_end + 1 + indent + 2]
+    return len(following) - len(following.lstrip(" ")) <= indent and not following.strip().startswith("-")
 
 
 def _document(document: Document, rules: Iterable[Rule], render: _Render) -> list[Change]:

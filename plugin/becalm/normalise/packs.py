@@ -40,7 +40,8 @@ def select(packs: Sequence[Pack], switches: Iterable[str], *, where: str) -> lis
 
     Args:
         packs: later packs' rules act after those of earlier ones.
-        switches: `+PACK`, `-PACK`, `+PACK/RULE` or `-PACK/RULE`; a later one overrides an earlier one.
+        switches: `+PACK`, `-PACK`, `+PACK/RULE` or `-PACK/RULE`, or `all` in the place of a pack; a later one
+            overrides an earlier one.
         where: what gave the switches, for messages.
 
     Raises:
@@ -53,7 +54,7 @@ def select(packs: Sequence[Pack], switches: Iterable[str], *, where: str) -> lis
     acting = {rule.id: pack.enabled for pack in packs for rule in pack.rules}
     for switch in switches:
         name = switch[1:]
-        named = [rule_id for rule_id in acting if name in (rule_id, rule_id.partition("/")[0])]
+        named = [rule_id for rule_id in acting if name in ("all", rule_id, rule_id.partition("/")[0])]
         if switch[:1] not in ("+", "-") or not named:
             close = difflib.get_close_matches(name, [*ids, *acting], 1)
             raise RuleError(
