@@ -93,8 +93,8 @@ class Deriver:
             return special(self, item, parts, list(given))
         return values.value(function, parts, item)
 
-    def _slow(self, item: bytes, given: Sequence[str], derive: Callable[[], str]) -> str:
-        return self._cache.value(hmac.digest(item, encode(("becalm cache", *given)), "sha256"), derive)
+    def _slow(self, item: bytes, texts: Sequence[str], derive: Callable[[], str]) -> str:
+        return self._cache.value(hmac.digest(item, encode(("becalm cache", *texts)), "sha256"), derive)
 
     def _private_key(self, item: bytes, parts: list[str], _: list[str]) -> str:
         from becalm.derive import keys  # noqa: PLC0415  # only where a chart makes keys
@@ -108,7 +108,10 @@ class Deriver:
 
         user, algorithm = [*parts, ""][:2]
         (password,) = given
-        return self._slow(item, given, lambda: hashes.htpasswd(item, user, password, algorithm))
+        # A user that is drawn is in no label.
+        return self._slow(
+            item, (user, algorithm, password), lambda: hashes.htpasswd(item, user, password, algorithm)
+        )
 
     def _bcrypt(self, item: bytes, _: list[str], given: list[str]) -> str:
         from becalm.derive import hashes  # noqa: PLC0415
