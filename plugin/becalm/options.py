@@ -1,0 +1,224 @@
+"""The options of the command line, in groups, and the texts of `--help`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from becalm import __version__
+
+Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
+Run = Callable[[argparse.Namespace], str]
+
+_EXAMPLES = """\
+to see what a chart does, before anything is installed:
+  becalm audit ./chart
+  becalm verify ./chart --app shop --namespace shop --throwaway-seed
+
+to render it as Argo CD would, with a seed of your own:
+  becalm seed new ./seed
+  becalm render ./chart --app shop --namespace shop --seed ./seed
+
+Manifests go to stdout, complete or not at all. Errors go to stderr: the first line says what is
+wrong, where, and what to do. `becalm COMMAND --help` explains each command.
+"""
+_GENERATE = """\
+Renders the chart in the current directory. Argo CD runs this, from plugin.yaml; it sets the
+ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
+
+  BECALM_SEED_FILE           the seed, or a directory of seeds (default: /etc/becalm/seed)
+  BECALM_SEED_ID             which of several seeds is used, by file name or fingerprint
+  BECALM_CLUSTER             an id of the cluster that becomes part of every value (default: empty)
+  BECALM_INSTANT             stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z);
+                             an app can set its own in source.plugin.env
+  BECALM_CERTIFICATE_WINDOW  the part of its validity for which a certificate stays (default: 1/3)
+  BECALM_CERTIFICATE_MARGIN  the part of its validity that is always left (default: 1/4)
+  BECALM_CERTIFICATE_ANCHOR  when windows begin, RFC 3339 (default: each certificate has its own time)
+  BECALM_RULES               switches of rules: "+core +admission -core/status", or "+all"
+  BECALM_RULES_DIR           a directory of further rule files
+  BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
+  BECALM_HELM                the helm binary (default: helm in the PATH)
+
+An app team can set, in source.plugin.parameters:
+
+  becalm.epoch   (string) another one gives the whole app new values
+  becalm.epochs  (map)    the same by item: {Secret/db/password: "2"}
+  becalm.rules   (array)  switches of rules: ["+core", "-core/status"]
+  becalm.seed    (string) stay on this seed, by file name or fingerprint, when the operator moves on
+"""
+_RENDER = """\
+Renders a chart as `becalm generate` would in Argo CD, and prints the manifests. The application's
+name, project, namespace and cluster id are part of every derived value: give the same as in Argo CD
+to get the same.
+"""
+_VERIFY = """\
+Renders a chart in three separate processes with becalm, and twice with stock helm. Fails unless
+becalm's outputs are byte for byte the same and differ from stock helm's only in fields in which stock
+helm differs from itself. Lists what was stabilised: function, place in the chart, where it lands.
+No value is ever shown.
+"""
+_CERTS = """\
+Renders a chart and lists every certificate in the output, also those inside Secrets and caBundles: subject,
+names, issuer, validity, when becalm replaces it, whether a rendered authority signed it, and where in the
+same object its private key is. `--at T` looks at another day.
+"""
+_DERIVE = """\
+Renders a chart and lists what becalm derives: the item (the place that owns a value, as --item-epoch
+takes it), the function, the label, and a fingerprint. Equal fingerprints mean equal values, within one
+application and seed; nothing else can be learnt from them.
+
+  becalm derive ./chart --app shop --namespace shop --seed ./seed --object Secret/db --key password
+
+Prints a value only with --reveal, only one, and only on a terminal.
+"""
+_EXPLAIN = """\
+Renders a chart and lists what normalisation changes: object, field, rule, and why. A field that is taken away
+and was applied before is removed from the cluster once, at the first sync; such changes are marked.
+"""
+_RULES = """\
+Rules say which fields of rendered objects are taken away, filled in, or brought to the form that the cluster
+stores, so that they never show as a difference. The built-in packs act when they are switched on, with
+`--rule +all`, `--rule +core`, or BECALM_RULES on the sidecar; `becalm explain` shows what they do to a chart.
+
+  becalm rules list                 every built-in rule, by pack
+  becalm rules show core/status     one rule, with its reason and examples
+  becalm rules check my-rules.yaml  whether a file is right
+  becalm rules test my-rules.yaml   whether its rules do what its examples say
+"""
+_AUDIT = """\
+Lists, without rendering, every call in the chart and its subcharts whose result depends on more than
+its arguments, with how it is treated:
+
+  draw            derived from the seed and from where the value lands
+  clock           answered with the fixed instant
+  clock-fallback  the fixed instant, where the function would read the clock
+  order           a map's keys or values, in the order of the keys
+  empty           helm itself answers with nothing, every time
+"""
+_SEED_NEW = """\
+Writes a fresh seed to a new file with mode 0600 and prints its fingerprint. Keep a backup:
+losing or replacing the seed changes every derived value.
+"""
+_DESCRIPTIONS = {
+    "generate": _GENERATE,
+    "render": _RENDER,
+    "verify": _VERIFY,
+    "certs": _CERTS,
+    "derive": _DERIVE,
+    "explain": _EXPLAIN,
+    "rules": _RULES,
+    "audit": _AUDIT,
+    "new": _SEED_NEW,
+}
+
+
+def root() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+    """The parser of `becalm` itself, and what takes its commands."""
+    parser = argparse.ArgumentParser(
+        prog="becalm",
+        description="Renders Helm charts the same way every time, for Argo CD.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"becalm {__version__}")
+    return parser, parser.add_subparsers(required=True, metavar="COMMAND")
+
+
+def command(
+    commands: Commands[argparse.ArgumentParser], name: str, text: str, run: Run
+) -> argparse.ArgumentParser:
+    """A command: its name, a line about it, and what runs it."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=_DESCRIPTIONS.get(name, f"{text[0].upper()}{text[1:]}."),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def family(
+    commands: Commands[argparse.ArgumentParser], name: str, text: str
+) -> Commands[argparse.ArgumentParser]:
+    """A command that has commands of its own."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=_DESCRIPTIONS.get(name),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser.add_subparsers(required=True, metavar="COMMAND")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The form of a report."""
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+
+
+def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """All options that say what to render, and how."""
+    parser.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
+    _add_application(parser.add_argument_group("application, the same as in Argo CD"))
+    _add_helm(parser.add_argument_group("helm"))
+    _add_seed(parser.add_argument_group("seed and rotation"))
+    _add_time(parser.add_argument_group("time and certificates"))
+    rules = parser.add_argument_group("normalisation").add_argument
+    rules("--rule", action="append", default=[], metavar="SWITCH",
+          help="switch rules: +all, +PACK, --rule=-PACK/RULE")  # fmt: skip
+    rules("--rules", action="append", default=[], type=Path, metavar="FILE", help="a file of further rules")
+    return parser
+
+
+def _add_application(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--app", required=True, metavar="NAME", help="the Application's name, and the release's")
+    add("--namespace", required=True, metavar="NS", help="the destination namespace")
+    add("--project", default="default", metavar="P", help="the Application's project (default: default)")
+    add("--cluster", default="", metavar="ID", help="the cluster's id, as the operator configured it")
+
+
+def _add_helm(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("-f", "--values", action="append", default=[], type=Path, metavar="FILE", help="a values file")
+    add("--set", action="append", default=[], dest="sets", metavar="K=V", help="a value, as helm's --set")
+    add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
+    add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
+    add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
+    add(
+        "--timeout",
+        type=_seconds,
+        default=50.0,
+        metavar="S",
+        help="seconds for one run of helm (default: 50)",
+    )
+
+
+def _add_seed(group: argparse._ArgumentGroup) -> None:
+    one = group.add_mutually_exclusive_group()
+    one.add_argument("--seed", type=Path, metavar="FILE", help="the seed file, or a directory of them")
+    one.add_argument("--throwaway-seed", action="store_true", help="a seed for this run only, for previews")
+    add = group.add_argument
+    add("--seed-id", default="", metavar="ID", help="which of several seeds, by file name or fingerprint")
+    add("--epoch", default="", metavar="E", help="the app's epoch: another one gives other values")
+    add("--item-epoch", action="append", default=[], metavar="ITEM=E",
+        help="an item's epoch, for example Secret/db/password=2")  # fmt: skip
+
+
+def _add_time(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--instant", default="", metavar="T",
+        help="stands for the clock, RFC 3339 (default: 2024-01-01T00:00:00Z)")  # fmt: skip
+    add("--at", default="", metavar="T", help="when certificates are looked at, RFC 3339 (default: now)")
+    add("--certificate-window", default="", metavar="F", help="part of a validity that stays (default: 1/3)")
+    add("--certificate-margin", default="", metavar="F", help="part of a validity always left (default: 1/4)")
+    add("--certificate-anchor", default="", metavar="T",
+        help="when windows begin, RFC 3339 (default: each its own time)")  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 3600:
+        raise ValueError
+    return seconds
