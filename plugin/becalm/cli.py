@@ -86,10 +86,13 @@ def _parser() -> argparse.ArgumentParser:
     derive.add_argument("--reveal", action="store_true", help="print the value, on a terminal only")
     explain = command(commands, "explain", "list what rules change in the output, and why", _explain)
     options.add_output(request(explain))
+    ignore = command(commands, "ignore", "write ignoreDifferences for what no manifest can prevent", _ignore)
+    options.add_ignore(request(ignore))
     audit = command(commands, "audit", "list every call whose result changes, and how it is treated", _audit)
     audit.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
     rules = options.family(commands, "rules", "list, show, check and test normalisation rules")
     command(rules, "list", "list the built-in rules", _rules_list)
+    command(rules, "ignores", "list the entries of `becalm ignore`", _ignores_list)
     show = command(rules, "show", "show one built-in rule", _rules_show)
     show.add_argument("rule", metavar="ID", help="PACK/RULE, as `becalm rules list` names it")
     for name, text, run in (
@@ -187,8 +190,28 @@ def _explain(arguments: argparse.Namespace) -> str:
     with forward_termination():
         found = explain.explain(wiring.from_arguments(arguments))
     if arguments.output == "json":
-        return json.dumps([dataclasses.asdict(one) for one in found], indent=2) + "\n"
+        return json.dumps(dataclasses.asdict(found), indent=2) + "\n"
     return "".join(f"{line}\n" for line in explain.lines(found))
+
+
+def _ignore(arguments: argparse.Namespace) -> str:
+    from becalm import ignore, wiring  # noqa: PLC0415
+    from becalm.sources.process import forward_termination  # noqa: PLC0415
+
+    wanted = ignore.Wanted(entries=tuple(arguments.entry), fields=tuple(arguments.field))
+    with forward_termination():
+        found = ignore.ignored(wiring.from_arguments(arguments), wanted)
+    if not found:
+        return "# Nothing in the output shows drift that rendering cannot prevent; --entry asks for more.\n"
+    return ignore.written(found, arguments.format)
+
+
+def _ignores_list(_: argparse.Namespace) -> str:
+    from becalm.normalise import ignores  # noqa: PLC0415
+
+    rows = [("ENTRY", "FOUND BY ITSELF", "REASON")]
+    rows += [(one.id, "yes" if one.is_found else "no", one.reason) for one in ignores.entries()]
+    return _table(rows)
 
 
 def _rules_list(_: argparse.Namespace) -> str:
@@ -196,7 +219,7 @@ def _rules_list(_: argparse.Namespace) -> str:
 
     rows = [("RULE", "VERB", "ON", "REASON")]
     for pack in packs.built_in():
-        rows += [(rule.id, rule.verb, "yes" if pack.enabled else "no", rule.reason) for rule in pack.rules]
+        rows += [(rule.id, rule.verb, "yes" if rule.enabled else "no", rule.reason) for rule in pack.rules]
     return _table(rows)
 
 

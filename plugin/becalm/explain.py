@@ -1,69 +1,144 @@
-"""What normalisation changed in a chart's output, by which rule and why."""
+"""What normalisation changed in a chart's output, by which rule and why, and what it could not mend."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from becalm.errors import RuleError
 from becalm.manifests import yamlio
+from becalm.manifests.objects import identify, objects
 from becalm.manifests.paths import render as render_path
+from becalm.manifests.stream import split
+from becalm.normalise import builtin, computed
+from becalm.normalise.policy import BUILT_IN
 from becalm.normalise.rules import Pack, Rule
 from becalm.pipeline import Request, render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """One changed field; `first_sync` tells what applying it does to an object that was applied before."""
+    """One changed field; `first_sync` tells what applying it does to an object that was applied before.
+
+    `switched_by` is who decided that the rule acts.
+    """
 
     object: str
     field: str
     verb: str
     rule: str
     reason: str
+    switched_by: str
     first_sync: str
 
 
-_REMOVES = "removes the field from the cluster once, if it was applied before"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """A field that its kind does not have, or whose value is of another type: Argo CD then compares raw text.
+
+    `problem` is `unknown` or `mistyped`; `wanted` the nearest name or the type, "" if there is none.
+    """
+
+    object: str
+    field: str
+    problem: str
+    wanted: str
 
 
-def explain(request: Request) -> list[Explained]:
-    """Render a chart and tell what rules changed, in the order of the output.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What was changed, in the order of the output, and what does not fit its kind."""
+
+    changes: tuple[Explained, ...]
+    misfits: tuple[Misfit, ...]
+
+
+_REMOVES = "takes the field away once, if it was applied before"
+#: What these take away, the API server never stored.
+_NEVER_STORED = ("unknown-fields", "duplicates")
+
+
+def explain(request: Request) -> Explanation:
+    """Render a chart and tell what rules changed.
 
     Raises:
         PluginError: as `pipeline.render`.
     """
-    return [
+    result = render(request)
+    changes = (
         Explained(
             object=str(change.object),
             field=render_path(change.path),
             verb=change.rule.verb,
             rule=change.rule.id,
             reason=change.rule.reason,
-            first_sync=_REMOVES if change.rule.verb == "strip" else "",
+            switched_by=result.selection.switched_by.get(change.rule.id, BUILT_IN),
+            first_sync=_first_sync(change.rule),
         )
-        for change in render(request).changes
-    ]
+        for change in result.changes
+    )
+    found = misfits(result.output, request.options.namespace, request.options.kube_version)
+    return Explanation(changes=tuple(changes), misfits=tuple(found))
 
 
-def lines(found: Iterable[Explained]) -> Iterator[str]:
-    """For people: each object with its fields, then the rules with their reasons."""
-    reasons: dict[str, str] = {}
+def misfits(output: str, namespace: str, kube_version: str) -> Iterator[Misfit]:
+    """Unknown and mistyped fields of Kubernetes' own kinds in an output."""
+    table = builtin.types(kube_version)
+    for _, obj in objects(split(output)):
+        owner = identify(obj, namespace)
+        for one in builtin.misfits(obj, table) if owner is not None else ():
+            yield Misfit(
+                object=str(owner),
+                field=render_path(one.path),
+                problem="unknown" if one.is_unknown else "mistyped",
+                wanted=one.wanted,
+            )
+
+
+def _first_sync(rule: Rule) -> str:
+    if rule.first_sync or rule.verb != "strip":
+        return rule.first_sync
+    return "" if rule.computed in _NEVER_STORED else _REMOVES
+
+
+def lines(found: Explanation) -> Iterator[str]:
+    """For people: each object with its fields, the rules with their reasons, then what does not fit."""
+    rules: dict[str, Explained] = {}
+    owner = ""
+    for one in found.changes:
+        if one.object != owner:
+            owner = one.object
+            yield owner
+        rules[one.rule] = one
+        yield f"  {one.verb:<12} {one.field}  ({one.rule}){' *' if one.first_sync else ''}"
+    if not rules:
+        yield "No rule changes anything."
+    else:
+        yield ""
+    for one in rules.values():
+        by = "" if one.switched_by == BUILT_IN else f" Switched on by {one.switched_by}."
+        yield f"{one.rule}: {one.reason}{by}"
+        if one.first_sync:
+            yield f"  * The first sync {one.first_sync}."
+    yield from _misfit_lines(found.misfits)
+
+
+def _misfit_lines(found: Sequence[Misfit]) -> Iterator[str]:
+    if not found:
+        return
+    yield ""
+    yield "These fields do not fit their kinds, so Argo CD compares the objects as raw text, and fails on them under"
+    yield "server-side apply. Mend them in the chart, or drop unknown ones with --rule=+core/unknown-fields:"
     owner = ""
     for one in found:
         if one.object != owner:
             owner = one.object
             yield owner
-        reasons[one.rule] = one.reason
-        yield f"  {one.verb:<12} {one.field}  ({one.rule}){' *' if one.first_sync else ''}"
-    if not reasons:
-        yield "No rule changes anything."
-        return
-    yield ""
-    for rule, reason in reasons.items():
-        yield f"{rule}: {reason}"
-    yield ""
-    yield f"* The first sync {_REMOVES}."
+        if one.problem == "mistyped":
+            hint = f": the value is no {one.wanted}"
+        else:
+            hint = f"; did you mean {one.wanted}?" if one.wanted else ""
+        yield f"  {one.problem:<12} {one.field}{hint}"
 
 
 def shown(packs: Iterable[Pack], rule_id: str) -> str:
@@ -83,7 +158,11 @@ def _shown(pack: Pack, rule: Rule) -> str:
     out = [f"{rule.id}  ({rule.verb}; {pack.title})", "", rule.reason, "", "Kinds:"]
     out += [f"  {match.kind}{f'.{match.group}' if match.group else ''}" for match in rule.match]
     out += ["", "Fields:"]
+    if rule.computed:
+        out.append(f"  {computed.SETS[rule.computed].about} ({rule.computed})")
     out += [f"  {selector}{'' if wanted is None else f': {wanted!r}'}" for selector, wanted in rule.targets]
+    if rule.by_name or not rule.enabled:
+        out += ["", f"It acts when it is switched on: +{rule.id if rule.by_name else pack.id}"]
     if rule.evidence:
         out += ["", "Evidence:", *(f"  {text}" for text in rule.evidence)]
     for example in rule.examples:

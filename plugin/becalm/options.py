@@ -35,8 +35,11 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_CERTIFICATE_WINDOW  the part of its validity for which a certificate stays (default: 1/3)
   BECALM_CERTIFICATE_MARGIN  the part of its validity that is always left (default: 1/4)
   BECALM_CERTIFICATE_ANCHOR  when windows begin, RFC 3339 (default: each certificate has its own time)
-  BECALM_RULES               switches of rules: "+core +admission -core/status", or "+all"
+  BECALM_RULES               switches of rules: "+openshift -core/status", or "-all"
   BECALM_RULES_DIR           a directory of further rule files
+  BECALM_APP_RULES           where apps may switch and write rules: all (default), none, or kinds
+                             such as "apps/Deployment Service"
+  BECALM_DEFINITIONS_DIR     a directory of the cluster's CustomResourceDefinitions, for their defaults
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
 
@@ -44,7 +47,7 @@ An app team can set, in source.plugin.parameters:
 
   becalm.epoch   (string) another one gives the whole app new values
   becalm.epochs  (map)    the same by item: {Secret/db/password: "2"}
-  becalm.rules   (array)  switches of rules: ["+core", "-core/status"]
+  becalm.rules   (array)  switches of rules: ["-core/status"]
   becalm.seed    (string) stay on this seed, by file name or fingerprint, when the operator moves on
 """
 _RENDER = """\
@@ -73,15 +76,29 @@ application and seed; nothing else can be learnt from them.
 Prints a value only with --reveal, only one, and only on a terminal.
 """
 _EXPLAIN = """\
-Renders a chart and lists what normalisation changes: object, field, rule, and why. A field that is taken away
-and was applied before is removed from the cluster once, at the first sync; such changes are marked.
+Renders a chart and lists what normalisation changes: object, field, rule, and why, and who switched the rule
+on if it does not act by itself. A change that does something to the cluster once, at the first sync of an
+object that was applied before, is marked. Then come fields that their kinds do not have, or whose values are of
+another type: one of them makes Argo CD compare the whole object as raw text.
+"""
+_IGNORE = """\
+Renders a chart and writes `ignoreDifferences`, with reasons and risks, for drift that no change of the manifest
+can prevent, to paste into the Application, or with --format argocd-cm into the ConfigMap of Argo CD. It
+finds what the render itself shows, such as weights under a Rollout; the rest has to be asked for:
+
+  becalm rules ignores
+  becalm ignore ./chart --app shop --namespace shop --throwaway-seed --entry updated-images
+  becalm ignore ./chart --app shop --namespace shop --throwaway-seed \\
+    --field 'Deployment.apps/web spec.template.metadata.annotations[a/b]'
 """
 _RULES = """\
 Rules say which fields of rendered objects are taken away, filled in, or brought to the form that the cluster
-stores, so that they never show as a difference. The built-in packs act when they are switched on, with
-`--rule +all`, `--rule +core`, or BECALM_RULES on the sidecar; `becalm explain` shows what they do to a chart.
+stores, so that they never show as a difference. Most built-in rules act by themselves; packs of a provider, and
+rules that need to know the cluster, act when they are switched on with `--rule +openshift` or BECALM_RULES on
+the sidecar. `becalm explain` shows what they do to a chart, and who switched them.
 
   becalm rules list                 every built-in rule, by pack
+  becalm rules ignores              what `becalm ignore` knows, where no rule can help
   becalm rules show core/status     one rule, with its reason and examples
   becalm rules check my-rules.yaml  whether a file is right
   becalm rules test my-rules.yaml   whether its rules do what its examples say
@@ -107,6 +124,7 @@ _DESCRIPTIONS = {
     "certs": _CERTS,
     "derive": _DERIVE,
     "explain": _EXPLAIN,
+    "ignore": _IGNORE,
     "rules": _RULES,
     "audit": _AUDIT,
     "new": _SEED_NEW,
@@ -168,7 +186,21 @@ def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     rules("--rule", action="append", default=[], metavar="SWITCH",
           help="switch rules: +all, +PACK, --rule=-PACK/RULE")  # fmt: skip
     rules("--rules", action="append", default=[], type=Path, metavar="FILE", help="a file of further rules")
+    rules("--definitions", action="append", default=[], type=Path, metavar="PATH",
+          help="a file or directory of CustomResourceDefinitions that the cluster has")  # fmt: skip
+    rules("--app-rules", default="", metavar="SCOPE",
+          help="where .becalm.yaml and annotations have a say: all (default), none, or kinds")  # fmt: skip
     return parser
+
+
+def add_ignore(parser: argparse.ArgumentParser) -> None:
+    """What to ignore, and where it is pasted."""
+    add = parser.add_argument
+    add("--format", choices=("application", "argocd-cm"), default="application", help="default: application")
+    add("--entry", action="append", default=[], metavar="ID",
+        help="an entry that the render does not show by itself")  # fmt: skip
+    add("--field", action="append", default=[], metavar="'KIND.GROUP/NAME FIELD'",
+        help="a field of an object, or of all objects of a kind")  # fmt: skip
 
 
 def _add_application(group: argparse._ArgumentGroup) -> None:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,9 @@ from becalm.errors import ManifestError, SourceError
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
 from becalm.manifests.paths import render as render_path
+from becalm.normalise import application, packs, policy
+from becalm.normalise.engine import Cluster, normalise
+from becalm.normalise.policy import Say, Scope, Selection
 from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions
@@ -41,8 +44,9 @@ class Request:
     `root` is the repository's root, which nothing may leave; None means the chart itself. `at` is the time
     of the render in seconds since 1970, on which the windows of certificates depend, and nothing else.
     `epoch` is the app's, `item_epochs` are by item (`Secret/db/password`); raising one gives new values.
-    `epochs_where` is the parameter or option that gave the latter. `rule_files` are further packs of
-    normalisation rules, `rule_switches` say which rules act (`normalise.packs.select`).
+    `epochs_where` is the parameter or option that gave the latter. `rule_files` are the operator's packs of
+    normalisation rules, `operator` and `app` say which rules act, `app_scope` is where the app has a say, and
+    `definitions` are files of the CustomResourceDefinitions that the cluster has.
     """
 
     chart: Path
@@ -61,14 +65,18 @@ class Request:
     item_epochs: Mapping[str, str] = field(default_factory=dict)
     epochs_where: str = ""
     rule_files: tuple[Path, ...] = ()
-    rule_switches: tuple[str, ...] = ()
+    operator: tuple[Say, ...] = ()
+    app: tuple[Say, ...] = ()
+    app_scope: Scope = field(default_factory=Scope)
+    definitions: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
 
-    `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised.
+    `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
+    of `selection`.
     """
 
     output: str = field(repr=False)
@@ -76,6 +84,17 @@ class Result:
     stabilised: Stabilised | None
     issued: Mapping[str, Issued] = field(default_factory=dict, repr=False)
     changes: tuple[Change, ...] = ()
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True)
+class _Stable:
+    """What was rendered, before it is normalised."""
+
+    output: str
+    runs: int
+    stabilised: Stabilised | None
+    issued: Mapping[str, Issued]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +112,47 @@ def render(request: Request) -> Result:
     Raises:
         PluginError: the chart, its values, helm, the seed or a rule are at fault.
     """
-    if not (request.rule_files or request.rule_switches):
-        return _stabilised(request)
-    from becalm.normalise import packs  # noqa: PLC0415  # only where rules are asked for
-    from becalm.normalise.engine import normalise  # noqa: PLC0415
+    selection = select(request)
+    stable = _stabilised(request)
+    cluster = Cluster(
+        namespace=request.options.namespace,
+        kube_version=request.options.kube_version,
+        definitions=request.definitions,
+    )
+    done = normalise(stable.output, selection, cluster)
+    return Result(
+        output=done.output,
+        runs=stable.runs,
+        stabilised=stable.stabilised,
+        issued=stable.issued,
+        changes=done.changes,
+        selection=selection,
+    )
 
-    every = (*packs.built_in(), *map(packs.read, request.rule_files))
-    rules = packs.select(every, request.rule_switches, where="rules")
-    result = _stabilised(request)
-    done = normalise(result.output, rules, request.options.namespace)
-    return replace(result, output=done.output, changes=done.changes)
+
+def select(request: Request) -> Selection:
+    """The rules that may act on what a chart renders.
+
+    Raises:
+        RuleError: a rule file or a switch is wrong, or the app says more than it may.
+    """
+    own = application.read(request.chart) if request.chart.is_dir() else application.ApplicationFile()
+    return policy.select(
+        (*packs.built_in(), *map(packs.read, request.rule_files)),
+        request.operator,
+        app=(Say(where=application.NAME, switches=own.switches), *request.app),
+        app_packs=() if own.pack is None else (own.pack,),
+        scope=request.app_scope,
+    )
 
 
-def _stabilised(request: Request) -> Result:
+def _stabilised(request: Request) -> _Stable:
     tree = load_chart(request.chart, root=request.root)
     inputs = read_inputs(tree, request.options)
     with _work() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
-            return Result(output=stock(helm, request), runs=helm.runs, stabilised=None)
+            return _Stable(stock(helm, request), helm.runs, None, {})
         from becalm.stabilise.epochs import Epochs  # noqa: PLC0415
         from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
 
@@ -131,7 +172,7 @@ def _stabilised(request: Request) -> Result:
                 details=tuple((done.error or "").splitlines()[:5]),
             )
         issued = {} if deriver is None else deriver.issued
-        return Result(output=done.output, runs=helm.runs, stabilised=done, issued=issued)
+        return _Stable(done.output, helm.runs, done, issued)
 
 
 def _deriver(request: Request) -> Deriver | None:

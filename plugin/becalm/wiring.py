@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from becalm.derive.labels import Application
 from becalm.derive.seed import Seed
 from becalm.derive.windows import Windows
 from becalm.errors import ConfigError
+from becalm.normalise.policy import Say, Scope
+from becalm.normalise.rules import Match
 from becalm.pipeline import Request
 from becalm.sources.helm import HelmOptions
 
+_KIND = re.compile(r"(?:[a-z0-9.-]+/)?[A-Za-z0-9]+")
 _SEED_FILE = "/etc/becalm/seed"
 _WINDOW_OPTIONS = ("--certificate-window", "--certificate-margin", "--certificate-anchor")
 _WINDOW_VARIABLES = ("BECALM_CERTIFICATE_WINDOW", "BECALM_CERTIFICATE_MARGIN", "BECALM_CERTIFICATE_ANCHOR")
@@ -55,7 +59,9 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         item_epochs=_item_epochs(arguments.item_epoch),
         epochs_where="--item-epoch",
         rule_files=tuple(path.resolve() for path in arguments.rules),
-        rule_switches=tuple(arguments.rule),
+        operator=(Say(where="--rule", switches=tuple(arguments.rule)),),
+        app_scope=scope(arguments.app_rules, where="--app-rules"),
+        definitions=tuple(file for path in arguments.definitions for file in load.definition_files(path)),
         helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
         path=variables.get("PATH", ""),
         timeout=arguments.timeout,
@@ -87,7 +93,9 @@ def as_arguments(request: Request) -> list[str]:
         f"--epoch={request.epoch}",
         *(f"--item-epoch={item}={epoch}" for item, epoch in request.item_epochs.items()),
         *(f"--rules={path}" for path in request.rule_files),
-        *(f"--rule={switch}" for switch in request.rule_switches),
+        *(f"--rule={switch}" for say in request.operator for switch in say.switches),
+        f"--app-rules={written_scope(request.app_scope)}",
+        *(f"--definitions={path}" for path in request.definitions),
         f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
     ]
@@ -101,6 +109,7 @@ def from_environment() -> Request:
     """
     variables = load.environment()
     app = environment.read(variables)
+    definitions = variables.get("BECALM_DEFINITIONS_DIR", "")
     return Request(
         chart=Path.cwd(),
         root=None,
@@ -123,7 +132,10 @@ def from_environment() -> Request:
         item_epochs=app.parameters.epochs,
         epochs_where=parameters.EPOCHS,
         rule_files=load.rule_files(variables.get("BECALM_RULES_DIR", "")),
-        rule_switches=(*_words(variables.get("BECALM_RULES", "")), *app.parameters.rules),
+        operator=(Say(where="BECALM_RULES", switches=tuple(_words(variables.get("BECALM_RULES", "")))),),
+        app=(Say(where=f"the parameter {parameters.RULES}", switches=app.parameters.rules),),
+        app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
+        definitions=load.definition_files(Path(definitions)) if definitions else (),
         helm=variables.get("BECALM_HELM") or "helm",
         path=variables.get("PATH", ""),
         instant=_instant(app.instant, "BECALM_INSTANT in source.plugin.env")
@@ -141,6 +153,31 @@ def _instant(text: str, where: str) -> str:
 
 def _words(text: str) -> list[str]:
     return [word for word in text.replace(",", " ").split() if word]
+
+
+def scope(text: str, *, where: str) -> Scope:
+    """Where an app has a say: `all`, `none`, or kinds as `apps/Deployment Service`; "" is `all`.
+
+    Raises:
+        ConfigError: a word is no kind.
+    """
+    words = _words(text)
+    if words in ([], ["all"]):
+        return Scope()
+    if words == ["none"]:
+        return Scope(kinds=())
+    for word in words:
+        if not _KIND.fullmatch(word):
+            raise ConfigError(f"{word!r} is no kind", where=where, hint="write all, none, or apps/Deployment")
+    pairs = (word.rpartition("/") for word in words)
+    return Scope(kinds=tuple(Match(group=group, kind=kind) for group, _, kind in pairs))
+
+
+def written_scope(one: Scope) -> str:
+    """The text that `scope` reads."""
+    if one.kinds is None or one.is_nothing:
+        return "all" if one.kinds is None else "none"
+    return " ".join(f"{kind.group}/{kind.kind}" if kind.group else kind.kind for kind in one.kinds)
 
 
 def _throwaway() -> Seed:

@@ -83,10 +83,27 @@ def rule_files(directory: str) -> tuple[Path, ...]:
     """
     if not directory:
         return ()
+    return _files(Path(directory), (".yaml", ".yml"), "the rules", "check BECALM_RULES_DIR")
+
+
+def definition_files(path: Path) -> tuple[Path, ...]:
+    """A file of CustomResourceDefinitions, or those of a directory, such as a mounted ConfigMap, by name.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    if path.is_file():
+        return (path.resolve(),)
+    hint = "check BECALM_DEFINITIONS_DIR of the sidecar, or --definitions"
+    return _files(path, (".yaml", ".yml", ".json"), "the definitions", hint)
+
+
+def _files(directory: Path, endings: tuple[str, ...], what: str, hint: str) -> tuple[Path, ...]:
+    """Files by name. Names that begin with a dot are Kubernetes' own in a mounted ConfigMap."""
     try:
-        entries = sorted(Path(directory).iterdir())
+        entries = sorted(directory.iterdir())
     except OSError as error:
         raise ConfigError(
-            f"the rules cannot be read: {error.strerror}", where=directory, hint="check BECALM_RULES_DIR"
+            f"{what} cannot be read: {error.strerror}", where=str(directory), hint=hint
         ) from error
-    return tuple(entry for entry in entries if entry.suffix in (".yaml", ".yml") and entry.name[0] != ".")
+    return tuple(entry.absolute() for entry in entries if entry.suffix in endings and entry.name[0] != ".")

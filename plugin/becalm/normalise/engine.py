@@ -8,36 +8,35 @@ that fit an object.
 from __future__ import annotations
 
 import copy
+import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from pathlib import Path as File
 from typing import Any
 
+from becalm.errors import RuleError
 from becalm.manifests import yamlio
 from becalm.manifests.objects import Object, ObjectId, flatten, identify
 from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
 from becalm.manifests.stream import Document, split
-from becalm.normalise import duration, quantity
-from becalm.normalise.rules import Reference, Rule, at, is_kind
-from becalm.normalise.selectors import Key, Selector
+from becalm.normalise import builtin, computed, duration, quantity
+from becalm.normalise.computed import Facts
+from becalm.normalise.defaults import Schema
+from becalm.normalise.definitions import Definitions
+from becalm.normalise.look import Look, kinds
+from becalm.normalise.places import at, remove
+from becalm.normalise.policy import Selection
+from becalm.normalise.rules import Condition, Reference, Rule, is_kind
+from becalm.normalise.selectors import AnyKey, Elements, Key, Selector
 
 _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
-_KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
 _GLOB = re.compile(r"[*?\[]")
-_ROOT_IN_FLOW = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[{\[&!?]")
-_ALIAS = re.compile(r"[:,\[-][ \t]+\*[\w-]")
-_COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\r\n]|$)[ \t]*")
-_NEXT_ROOT = re.compile(r"\n(?=[^ \t#\r\n-])")
-_VALUES = {
-    "false": re.compile(r"[\w!]"),
-    "zero": re.compile(r"[-+.\d!]"),
-    "null": re.compile(r"!|null|Null|NULL|~"),
-    "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&]"),
-}
 #: Rules and packs that an object is left alone by, with commas between: `-core/status,-admission`.
 ANNOTATION = "becalm.dev/rules"
+#: Kinds that a reference has to name.
+_SCALED = ("StatefulSet", "ReplicaSet", "DaemonSet", "Rollout", "MachineSet")
 _FORMS = {"quantity": quantity.canonical, "duration": duration.canonical}
 
 
@@ -58,25 +57,39 @@ class Normalised:
     changes: tuple[Change, ...]
 
 
-def normalise(output: str, rules: Sequence[Rule], namespace: str) -> Normalised:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where the objects go.
+
+    `namespace` is that of objects that name none, `kube_version` is "" where it is not known, `definitions`
+    are files of CustomResourceDefinitions that the cluster has.
+    """
+
+    namespace: str
+    kube_version: str = ""
+    definitions: tuple[File, ...] = ()
+
+
+def normalise(output: str, selection: Selection, cluster: Cluster) -> Normalised:
     """Apply rules to a stream of documents.
 
     Args:
         output: what was rendered.
-        rules: in the order in which they act.
-        namespace: of objects that name none.
+        selection: the rules, in the order in which they act.
+        cluster: where the objects go.
 
     Raises:
         ManifestError: a document that a rule might mean cannot be read.
+        RuleError: an object refuses rules, and its application has no say of it.
     """
     documents = split(output)
-    render = _Render(documents, namespace)
+    render = Render(documents, cluster)
+    index = _Index(selection.rules)
     texts: list[str] = []
     changes: list[Change] = []
     for document in documents:
-        look = _Look(document)
-        wanted = [rule for rule in rules if look.may_mean(rule)]
-        done = _document(document, wanted, render) if wanted else []
+        wanted = [] if document.is_empty else index.wanted(Look(document), render.facts)
+        done = _document(document, wanted, render, selection) if wanted else []
         if not done:
             texts.append(document.separator + document.text)
             continue
@@ -85,15 +98,22 @@ def normalise(output: str, rules: Sequence[Rule], namespace: str) -> Normalised:
     return Normalised("".join(texts), tuple(changes))
 
 
-class _Render:
+class Render:
     """The documents of one render, each parsed when it is first needed."""
 
-    def __init__(self, documents: Sequence[Document], namespace: str) -> None:
+    def __init__(self, documents: Sequence[Document], cluster: Cluster) -> None:
         self.documents = documents
-        self.namespace = namespace
+        self.namespace = cluster.namespace
+        self.facts = Facts(
+            kube_version=cluster.kube_version,
+            types=builtin.types(cluster.kube_version),
+            definitions=Definitions(documents, cluster.definitions),
+        )
         self._values: dict[int, Any] = {}
+        self._kinds: dict[int, set[str]] = {}
 
     def value(self, document: Document) -> Any:
+        """What a document holds; the same object each time, and rules change it in place."""
         if document.index not in self._values:
             self._values[document.index] = yamlio.load(
                 document.text, where=document.where, line=document.line
@@ -101,6 +121,7 @@ class _Render:
         return self._values[document.index]
 
     def objects(self, document: Document) -> Iterator[tuple[ObjectId, Object]]:
+        """The objects of a document that have a kind and a name."""
         value = self.value(document)
         for obj in flatten(value, where=document.where) if isinstance(value, dict) else ():
             owner = identify(obj, self.namespace)
@@ -109,139 +130,90 @@ class _Render:
 
     def refers(self, reference: Reference, to: ObjectId) -> bool:
         """Whether an object of the reference's kind names another by kind and name, in its namespace."""
-        for document in self.documents:
-            if document.is_empty or reference.kind not in _kinds(document.text):
-                continue
-            for owner, obj in self.objects(document):
-                if (owner.group, owner.kind, owner.namespace) != (
-                    reference.group,
-                    reference.kind,
-                    to.namespace,
-                ):
-                    continue
-                for path in reference.path.find(obj):
-                    target = at(obj, path)
-                    # KEDA means a Deployment where it names no kind.
-                    if isinstance(target, dict) and (
-                        target.get("kind", "Deployment"),
-                        target.get("name"),
-                    ) == (
-                        to.kind,
-                        to.name,
-                    ):
-                        return True
-        return False
-
-
-class _Look:
-    """What a document's text shows of the rules that could change it: it says yes too often, never no."""
-
-    def __init__(self, document: Document) -> None:
-        self._text = document.text
-        self._is_empty = document.is_empty
-        self._kinds = set() if document.is_empty else _kinds(document.text)
-        self._blocks: dict[str, str] = {}
-
-    def may_mean(self, rule: Rule) -> bool:
-        """Whether a rule could change the document."""
-        if self._is_empty:
-            return False
-        if not any(_GLOB.search(match.kind) or match.kind in self._kinds for match in rule.match):
-            return False
-        return self._is_opaque or any(self._holds(rule, selector) for selector, _ in rule.targets)
-
-    @cached_property
-    def _is_opaque(self) -> bool:
-        """Whether fields may be where the text does not show them: lists of objects, flow style, aliases, merges."""
-        text = self._text
-        return (
-            any(kind.endswith("List") for kind in self._kinds)
-            or _ROOT_IN_FLOW.match(text) is not None
-            or "<<" in text
-            or ("*" in text and "&" in text and _ALIAS.search(text) is not None)
-            or "\n? " in text
+        return any(
+            _names(at(obj, path), to)
+            for owner, obj in self._of_kind(reference)
+            if owner.namespace == to.namespace
+            for path in reference.path.find(obj)
         )
 
-    def _holds(self, rule: Rule, selector: Selector) -> bool:
-        """Whether the block of the selector's first key holds the others, and the last one what it should."""
-        first, *names = [step.name for step in selector.steps if isinstance(step, Key)]
-        block = self._block(first)
-        if rule.verb == "fill":
-            return (bool(block) or not names) and all(name in block for name in names[:-1])
-        if not block or not all(name in block for name in names):
-            return False
-        return rule.verb != "strip" or _shows([first, *names][-1], block, rule.when.value)
+    def _of_kind(self, reference: Reference) -> Iterator[tuple[ObjectId, Object]]:
+        for document in self.documents:
+            if document.is_empty or reference.kind not in self._kinds_of(document):
+                continue
+            for owner, obj in self.objects(document):
+                if (owner.group, owner.kind) == (reference.group, reference.kind):
+                    yield owner, obj
 
-    def _block(self, name: str) -> str:
-        """The text of a key at the root, up to the next one; "" where there is none."""
-        if name not in self._blocks:
-            start = _root_key(self._text, name)
-            end = None if start < 0 else _NEXT_ROOT.search(self._text, start)
-            self._blocks[name] = "" if start < 0 else self._text[start : end.start() if end else None]
-        return self._blocks[name]
+    def _kinds_of(self, document: Document) -> set[str]:
+        if document.index not in self._kinds:
+            self._kinds[document.index] = kinds(document.text)
+        return self._kinds[document.index]
 
 
-def _kinds(text: str) -> set[str]:
-    """The kinds of a document's objects, and perhaps some more words."""
-    start = _root_key(text, "kind")
-    match = None if start < 0 else _KIND.match(text, start)
-    if match is None or match.group(1).endswith("List"):
-        return set(_KIND.findall(text))
-    return {match.group(1)}
+def _names(target: Value, owner: ObjectId) -> bool:
+    """Whether a reference means an object; a plain text is a name.
 
-
-def _root_key(text: str, name: str) -> int:
-    for written in (name, f'"{name}"', f"'{name}'"):
-        at_ = 0 if text.startswith(written) else text.find(f"\n{written}") + 1
-        while at_ or text.startswith(written):
-            if _COLON.match(text, at_ + len(written)):
-                return at_
-            at_ = text.find(f"\n{written}", at_ + 1) + 1
-            if not at_:
-                break
-    return -1
-
-
-def _shows(name: str, block: str, kind: str | None) -> bool:
-    """Whether a key stands somewhere in a block with a value that may be of a kind."""
-    at_ = block.find(name)
-    while at_ >= 0:
-        before = block[at_ - 1] if at_ else "\n"
-        colon = _COLON.match(block, at_ + len(name)) if not (before.isalnum() or before in "_./") else None
-        if colon is not None:
-            if kind is None or _VALUES[kind].match(block, colon.end()):
-                return True
-            if kind in ("empty", "null") and _opens_nothing(block, at_, colon.end()):
-                return True
-        at_ = block.find(name, at_ + 1)
-    return False
-
-
-def _opens_nothing(block: str, key: int, colon: int) -> bool:
-    """Whether the rest of a key's line is empty, and no deeper line or list element follows."""
-    line_end = block.find("\n", colon)
-    rest = block[colon : line_end if line_end >= 0 else None].strip()
-    if rest and not rest.startswith("#"):
+    Where a scaler names no kind, KEDA means a Deployment (keda.sh/v1alpha1, `scaleTargetRef`).
+    """
+    if isinstance(target, str):
+        return target == owner.name
+    if not isinstance(target, dict) or target.get("name") != owner.name:
         return False
-    if line_end < 0:
-        return True
-    start = block.rfind("\n", 0, key) + 1
-    indent = len(block[start:key]) - len(block[start:key].lstrip(" -\"'"))
-    following = block[line_end + 1 : line_end + 1 + indent + 2]
-    return len(following) - len(following.lstrip(" ")) <= indent and not following.strip().startswith("-")
+    if "kind" in target:
+        return target["kind"] == owner.kind
+    return owner.kind not in _SCALED
 
 
-def _document(document: Document, rules: Iterable[Rule], render: _Render) -> list[Change]:
+class _Index:
+    """Rules by the kinds that they name, so that most documents are not compared with most rules."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+        self._known: dict[frozenset[str], list[Rule]] = {}
+
+    def wanted(self, look: Look, facts: Facts) -> list[Rule]:
+        """The rules that could change a document, as far as its text tells."""
+        kinds = frozenset(look.kinds)
+        if kinds not in self._known:
+            self._known[kinds] = [rule for rule in self._rules if _names_kind(rule, kinds)]
+        return [
+            rule
+            for rule in self._known[kinds]
+            if (computed.SETS[rule.computed].may_be_in(look, facts) if rule.computed else look.may_hold(rule))
+        ]
+
+
+def _names_kind(rule: Rule, kinds: frozenset[str]) -> bool:
+    return any(
+        match.kind in kinds
+        or (_GLOB.search(match.kind) and any(fnmatch.fnmatchcase(kind, match.kind) for kind in kinds))
+        for match in rule.match
+    )
+
+
+def _document(
+    document: Document, rules: Iterable[Rule], render: Render, selection: Selection
+) -> list[Change]:
     changes: list[Change] = []
     for owner, obj in render.objects(document):
         refused = _refused(obj)
+        if refused and not selection.scope.holds(owner):
+            raise RuleError(
+                f"the annotation {ANNOTATION} is of no effect, since the operator limits rules of applications",
+                where=str(owner),
+                hint="remove it, or ask the operator for BECALM_APP_RULES",
+            )
         for rule in rules:
             if (
                 refused.isdisjoint((rule.id, rule.pack))
                 and rule.fits(owner)
-                and _acts(rule, owner, obj, render)
+                and selection.acts(rule, owner)
+                and holds(rule.when, owner, obj, render)
             ):
-                changes += [Change(rule=rule, object=owner, path=path) for path in _apply(rule, obj)]
+                changes += [
+                    Change(rule=rule, object=owner, path=path) for path in _apply(rule, obj, render.facts)
+                ]
     return changes
 
 
@@ -253,24 +225,56 @@ def _refused(obj: Object) -> set[str]:
     return {word.strip().removeprefix("-") for word in words if word.strip().startswith("-")}
 
 
-def _acts(rule: Rule, owner: ObjectId, obj: Object, render: _Render) -> bool:
-    when = rule.when
+def holds(when: Condition, owner: ObjectId, obj: Object, render: Render) -> bool:
+    """Whether what a condition says of a whole object is so."""
     if not when.object.hold(obj):
+        return False
+    if when.below is not None and not _is_older(render.facts, when.below):
         return False
     return not when.referred or any(render.refers(reference, owner) for reference in when.referred)
 
 
-def _apply(rule: Rule, obj: Object) -> list[Path]:
+def _is_older(facts: Facts, minor: int) -> bool:
+    found = builtin.minor(facts.kube_version)
+    return found is not None and found < minor
+
+
+def _apply(rule: Rule, obj: Object, facts: Facts) -> list[Path]:
+    if rule.computed:
+        return computed.SETS[rule.computed].apply(obj, facts)
     done: list[Path] = []
     for selector, wanted in rule.targets:
         match rule.verb:
             case "fill":
-                done += _fill(rule, obj, selector, wanted)
+                if _is_in_schema(selector, obj, facts):
+                    done += _fill(rule, obj, selector, wanted)
             case "strip":
-                done += _strip(rule, obj, selector)
+                done += remove(obj, [path for path in selector.find(obj) if _meant(rule, obj, path)])
             case "canonicalise":
                 done += _canonicalise(rule, obj, selector, wanted)
     return done
+
+
+def _is_in_schema(selector: Selector, obj: Object, facts: Facts) -> bool:
+    """Whether the definition at hand, if one is, has a field: what it lacks, the API server would drop."""
+    schema = facts.definitions.schema(obj)
+    if schema is None or not isinstance(selector.steps[0], Key) or selector.steps[0].name == "metadata":
+        return True
+    node: Schema = schema
+    for step in selector.steps:
+        if node.get("x-kubernetes-preserve-unknown-fields"):
+            return True
+        match step:
+            case Key(name):
+                below = node.get("properties", {}).get(name)
+            case AnyKey():
+                below = node.get("additionalProperties")
+            case Elements():
+                below = node.get("items")
+        if not isinstance(below, dict):
+            return False
+        node = below
+    return True
 
 
 def _fill(rule: Rule, obj: Object, selector: Selector, wanted: Value) -> list[Path]:
@@ -281,19 +285,6 @@ def _fill(rule: Rule, obj: Object, selector: Selector, wanted: Value) -> list[Pa
             holder[selector.last] = copy.deepcopy(wanted)
             done.append((*path, selector.last))
     return done
-
-
-def _strip(rule: Rule, obj: Object, selector: Selector) -> list[Path]:
-    # From the end, so that the places of list elements stay what they are.
-    done = [path for path in reversed(selector.find(obj)) if _meant(rule, obj, path)]
-    for path in done:
-        holder: Any = at(obj, path[:-1])
-        del holder[path[-1]]
-        if not holder and path[-2:-1] in (("annotations",), ("labels",)):
-            # An empty map of these is dropped by the server, which would show as a difference itself.
-            outer: Any = at(obj, path[:-2])
-            del outer[path[-2]]
-    return done[::-1]
 
 
 def _canonicalise(rule: Rule, obj: Object, selector: Selector, form: str) -> list[Path]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from becalm.manifests import yamlio
-from becalm.normalise.engine import normalise
+from becalm.normalise.engine import Cluster, normalise
+from becalm.normalise.policy import always
 from becalm.normalise.rules import Example, Pack, Rule
 
 
@@ -33,12 +34,13 @@ def run(packs: Iterable[Pack]) -> Iterator[Outcome]:
 
 def _problem(rule: Rule, example: Example) -> str:
     stream = "".join(f"---\n{yamlio.dump(dict(obj))}" for obj in (example.before, *example.others))
-    done = normalise(stream, [rule], "default")
+    cluster = Cluster(namespace="default", kube_version=example.kube_version)
+    done = normalise(stream, always([rule]), cluster)
     first = yamlio.load(done.output.split("\n---\n")[0], where="example")
     if example.after is None:
         return "" if done.output == stream else "it is changed"
     if first != example.after:
         return "it becomes something else"
-    if normalise(done.output, [rule], "default").output != done.output:
+    if normalise(done.output, always([rule]), cluster).output != done.output:
         return "a second run changes it again"
     return ""

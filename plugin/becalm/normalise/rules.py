@@ -17,9 +17,9 @@ from typing import Any, Literal
 from becalm.errors import ManifestError, RuleError
 from becalm.manifests import yamlio
 from becalm.manifests.objects import ObjectId
-from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
 from becalm.normalise import selectors
+from becalm.normalise.places import at
 from becalm.normalise.selectors import Selector
 
 Verb = Literal["strip", "fill", "canonicalise"]
@@ -78,30 +78,45 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """When a rule acts: on what the field holds, on its neighbours, on the object, on others that refer to it."""
+    """When a rule acts.
+
+    `value` is of what the field holds, `holder` of its neighbours, `object` of the whole object, `referred` of
+    others that refer to it; `below` is the minor release of Kubernetes that the server must be older than,
+    which it is not where its version is unknown.
+    """
 
     value: Kind | None = None
     holder: Fields = field(default_factory=Fields)
     object: Fields = field(default_factory=Fields)
     referred: tuple[Reference, ...] = ()
+    below: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """What a rule does to some objects: `after` is None where it must leave `before` alone.
 
-    `others` are further objects of the same render.
+    `others` are further objects of the same render; `live` is what the cluster then holds, as a merge patch
+    (RFC 7386) of `before`; `kube_version` is its version.
     """
 
     title: str
     before: Mapping[str, Any]
     after: Mapping[str, Any] | None
     others: tuple[Mapping[str, Any], ...] = ()
+    live: Mapping[str, Any] | None = None
+    kube_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule. `targets` are the fields, with the value to fill in or the form to give."""
+    """One rule. `targets` are the fields, with the value to fill in or the form to give.
+
+    `computed` names a set of fields in the place of targets (`normalise.computed`), else it is "". `enabled`
+    tells whether the rule acts without being asked for, `by_name` that a switch has to name it, since that of
+    its pack does not mean it. `first_sync` says what the change does to an object that was applied before,
+    where that is more than to take the field away.
+    """
 
     id: str
     pack: str
@@ -112,6 +127,10 @@ class Rule:
     when: Condition
     examples: tuple[Example, ...]
     evidence: tuple[str, ...] = ()
+    computed: str = ""
+    enabled: bool = True
+    by_name: bool = False
+    first_sync: str = ""
 
     def fits(self, owner: ObjectId) -> bool:
         """Whether it may mean this object."""
@@ -120,20 +139,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """A file of rules. `enabled` tells whether they act without being asked for."""
+    """A file of rules. `enabled` is what its rules are where they do not say it themselves."""
 
     id: str
     title: str
     enabled: bool
     rules: tuple[Rule, ...]
-
-
-def at(value: Value, path: Path) -> Value:
-    """The value at a path that is there."""
-    found: Any = value
-    for step in path:
-        found = found[step]
-    return found  # type: ignore[no-any-return]
 
 
 def is_kind(value: Value, kind: Kind) -> bool:
@@ -153,30 +164,40 @@ def _same(value: Value, wanted: Value) -> bool:
     return type(value) is type(wanted) and value == wanted
 
 
-def load(text: str, *, where: str, check: bool = True) -> Pack:
+def load(text: str, *, where: str, checked: bool = True) -> Pack:
     """Read a rule file.
 
     Args:
         text: YAML.
         where: the file, for messages.
-        check: against the schema; built-in files are checked by the tests.
+        checked: against the schema; built-in files are checked by the tests.
 
     Raises:
         RuleError: it is not YAML, not of the right form, or names a field that is no selector.
     """
-    try:
-        value: Any = yamlio.load(text, where=where, strict=True)
-    except ManifestError as error:
-        raise RuleError(error.what, where=error.where, hint="see docs/rules.md") from error
-    if check:
-        _check(value, text, where)
+    value: Any = parse(text, where=where)
+    if checked:
+        check(value, schema(), text, where)
     pack = str(value["pack"])
+    enabled = bool(value.get("enabled", True))
     return Pack(
         id=pack,
         title=str(value.get("title", "")),
-        enabled=bool(value.get("enabled", True)),
-        rules=tuple(_rule(entry, pack, where) for entry in value["rules"]),
+        enabled=enabled,
+        rules=tuple(rule(entry, pack, where=where, enabled=enabled) for entry in value["rules"]),
     )
+
+
+def parse(text: str, *, where: str) -> Value:
+    """The value of a file of rules.
+
+    Raises:
+        RuleError: it is not YAML.
+    """
+    try:
+        return yamlio.load(text, where=where, strict=True)
+    except ManifestError as error:
+        raise RuleError(error.what, where=error.where, hint="see docs/rules.md") from error
 
 
 @cache
@@ -187,10 +208,15 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def _check(value: Value, text: str, where: str) -> None:
+def check(value: Value, form: Mapping[str, Any], text: str, where: str) -> None:
+    """Check a file's value against a JSON Schema.
+
+    Raises:
+        RuleError: it does not fit; the message names the line.
+    """
     import jsonschema  # noqa: PLC0415  # only for users' files
 
-    errors = jsonschema.Draft202012Validator(schema()).iter_errors(value)
+    errors = jsonschema.Draft202012Validator(form).iter_errors(value)
     first = min(errors, key=lambda error: [str(step) for step in error.absolute_path], default=None)
     if first is None:
         return
@@ -211,12 +237,18 @@ def _check(value: Value, text: str, where: str) -> None:
     )
 
 
-def _rule(entry: Mapping[str, Any], pack: str, where: str) -> Rule:
+def rule(entry: Mapping[str, Any], pack: str, *, where: str, enabled: bool) -> Rule:
+    """A rule of a file that has the right form.
+
+    Raises:
+        RuleError: it names a field that is no selector, or a field to fill that is no key.
+    """
     rule_id = f"{pack}/{entry['id']}"
     place = f"{where}: {rule_id}"
     verb: Verb = next(verb for verb in ("strip", "fill", "canonicalise") if verb in entry)
     targets = entry[verb]
-    pairs = dict.fromkeys(targets) if isinstance(targets, list) else targets
+    computed = targets if isinstance(targets, str) else ""
+    pairs = {} if computed else dict.fromkeys(targets) if isinstance(targets, list) else targets
     parsed = tuple((selectors.parse(text, where=place), wanted) for text, wanted in pairs.items())
     if verb == "fill" and not all(selector.last for selector, _ in parsed):
         raise RuleError("a field to fill ends with a key", where=place)
@@ -228,12 +260,21 @@ def _rule(entry: Mapping[str, Any], pack: str, where: str) -> Rule:
         verb=verb,
         match=tuple(Match(**match) for match in entry["match"]),
         targets=parsed,
-        when=_condition(entry.get("when", {}), place),
+        computed=computed,
+        enabled=bool(entry.get("enabled", enabled)),
+        by_name=entry.get("enabled") is False,
+        first_sync=str(entry.get("first_sync", "")),
+        when=condition(entry.get("when", {}), place),
         examples=tuple(_example(example) for example in entry.get("examples", ())),
     )
 
 
-def _condition(entry: Mapping[str, Any], where: str) -> Condition:
+def condition(entry: Mapping[str, Any], where: str) -> Condition:
+    """A condition as a rule file has it.
+
+    Raises:
+        RuleError: it names a field that is no selector.
+    """
     return Condition(
         value=entry.get("value"),
         holder=_fields(entry.get("holder", {}), where),
@@ -242,6 +283,7 @@ def _condition(entry: Mapping[str, Any], where: str) -> Condition:
             Reference(group=one["group"], kind=one["kind"], path=selectors.parse(one["path"], where=where))
             for one in entry.get("referred", ())
         ),
+        below=int(entry["below"].partition(".")[2]) if "below" in entry else None,
     )
 
 
@@ -263,4 +305,6 @@ def _example(entry: Mapping[str, Any]) -> Example:
         before=before,
         after=entry.get("after"),
         others=tuple(entry.get("others", ())),
+        live=entry.get("live"),
+        kube_version=str(entry.get("kube_version", "")),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -12,13 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from becalm.errors import ManifestError, RuleError
-from becalm.normalise import engine, examples, packs, rules
-from becalm.normalise.engine import normalise
+from becalm.normalise import engine, examples, packs, policy, rules
+from becalm.normalise.policy import Say, Scope
 
 CATALOGUE = sorted(Path(str(resources.files("becalm.normalise") / "catalogue")).glob("*.yaml"))
 BUILT_IN = packs.built_in()
 ALL = [rule for pack in BUILT_IN for rule in pack.rules]
+USUAL = [rule for rule in ALL if rule.enabled]
 EXAMPLES = [(rule, example) for rule in ALL for example in rule.examples]
+
+
+def normalise(text: str, acting: Sequence[rules.Rule], kube_version: str = "1.26") -> engine.Normalised:
+    cluster = engine.Cluster(namespace="n", kube_version=kube_version)
+    return engine.normalise(text, policy.always(acting), cluster)
 
 
 @pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: path.stem)
@@ -37,7 +44,7 @@ def test_every_example_holds(outcome: examples.Outcome) -> None:
 def test_ids_are_unique_and_reasons_are_sentences() -> None:
     assert len({rule.id for rule in ALL}) == len(ALL)
     for rule in ALL:
-        assert rule.reason[0].isupper() or rule.reason.startswith("cert-manager")
+        assert rule.reason[0].isupper() or rule.reason.startswith(("cert-manager", "istiod"))
         assert rule.reason.endswith(".")
 
 
@@ -57,8 +64,8 @@ BEFORE = [dict(example.before) for _, example in EXAMPLES]
 @settings(max_examples=8, deadline=None)
 @given(st.permutations(BEFORE))
 def test_the_order_of_documents_does_not_matter(order: list) -> None:
-    done = objects(normalise(stream(*order), ALL, "n").output)
-    usual = objects(normalise(stream(*BEFORE), ALL, "n").output)
+    done = objects(normalise(stream(*order), ALL).output)
+    usual = objects(normalise(stream(*BEFORE), ALL).output)
     key = yaml.safe_dump
     assert sorted(map(key, done)) == sorted(map(key, usual))
 
@@ -66,8 +73,8 @@ def test_the_order_of_documents_does_not_matter(order: list) -> None:
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_the_whole_catalogue_is_idempotent(number: int) -> None:
     _, example = EXAMPLES[number]
-    once = normalise(stream(example.before, *example.others), ALL, "n")
-    twice = normalise(once.output, ALL, "n")
+    once = normalise(stream(example.before, *example.others), ALL)
+    twice = normalise(once.output, ALL)
     assert twice.output == once.output
     assert twice.changes == ()
 
@@ -83,14 +90,14 @@ JSON = st.recursive(
 def test_what_no_rule_names_keeps_its_bytes(value: object) -> None:
     obj = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": value}
     text = stream(obj, obj) + "---\n# only a comment\n"
-    done = normalise(text, ALL, "n")
+    done = normalise(text, ALL)
     assert (done.output, done.changes) == (text, ())
 
 
 def test_neighbours_of_a_changed_document_keep_their_bytes() -> None:
     odd = "---\n# Source: a/b.yaml\nkind:   ConfigMap # odd\nmetadata: {  name: a }\n\n\n"
     changed = "---\n# Source: a/c.yaml\n# about it\nkind: ConfigMap\napiVersion: v1\nmetadata:\n  name: b\n  uid: x\n\n"
-    done = normalise(odd + changed + odd, ALL, "n")
+    done = normalise(odd + changed + odd, ALL)
     assert done.output == (
         odd
         + "---\n# Source: a/c.yaml\n# about it\nkind: ConfigMap\napiVersion: v1\nmetadata:\n  name: b\n\n"
@@ -106,7 +113,7 @@ def test_neighbours_of_a_changed_document_keep_their_bytes() -> None:
 
 def test_items_of_lists_are_objects_too() -> None:
     items = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": []}]
-    done = normalise(stream({"apiVersion": "v1", "kind": "List", "items": items}), ALL, "n")
+    done = normalise(stream({"apiVersion": "v1", "kind": "List", "items": items}), ALL)
     assert objects(done.output) == [
         {"apiVersion": "v1", "kind": "List", "items": [{k: v for k, v in items[0].items() if k != "secrets"}]}
     ]
@@ -120,9 +127,9 @@ def test_an_object_can_refuse_rules_and_packs() -> None:
             "metadata": {"name": "a", "annotations": {"becalm.dev/rules": words}},
             "secrets": [],
         }
-        assert normalise(stream(obj), ALL, "n").changes == ()
+        assert normalise(stream(obj), USUAL).changes == ()
         obj["metadata"]["annotations"]["becalm.dev/rules"] = "-argo"
-        assert len(normalise(stream(obj), ALL, "n").changes) == 1
+        assert len(normalise(stream(obj), USUAL).changes) == 1
 
 
 MINE = """\
@@ -161,7 +168,7 @@ def thing(**spec: object) -> dict:
 )
 def test_users_rules_match_by_globs_and_conditions(obj: dict, left: dict) -> None:
     pack = rules.load(MINE, where="mine.yaml")
-    (found,) = objects(normalise(stream(obj), pack.rules, "n").output)
+    (found,) = objects(normalise(stream(obj), pack.rules).output)
     assert found["spec"] == left
 
 
@@ -203,18 +210,23 @@ def test_examples_that_do_not_hold_are_told() -> None:
 
 
 def test_rules_and_packs_are_switched() -> None:
-    every = (*BUILT_IN, rules.load(MINE, where="mine.yaml"))
+    mine = rules.load(MINE, where="mine.yaml")
+    every = (*BUILT_IN, mine)
 
     def acting(*switches: str) -> set[str]:
-        return {rule.id for rule in packs.select(every, switches, where="x")}
+        return set(policy.select(every, [Say(where="x", switches=switches)]).usual)
 
-    # The built-in packs act when they are asked for, so that output stays helm's own by default.
-    assert acting() == set()
-    assert acting("+mine") == {"mine/one"}
-    assert {one.partition("/")[0] for one in acting("+core", "+argo")} == {"core", "argo"}
-    assert acting("+core") - acting("+core", "-core/status") == {"core/status"}
-    assert acting("+core/status") == {"core/status"}
-    assert acting("+all") == {rule.id for pack in every for rule in pack.rules}
+    usual = acting()
+    assert usual == {rule.id for rule in ALL if rule.enabled}
+    assert {"core/nulls", "definitions/lists"} <= usual
+    assert {rule_id for rule_id in usual if rule_id.startswith(("openshift/", "aks/", "gke-autopilot/"))} == set()
+    assert acting("+mine") - usual == {"mine/one"}
+    assert usual - acting("-core") == {rule_id for rule_id in usual if rule_id.startswith("core/")}
+    assert usual - acting("-core/status") == {"core/status"}
+    assert acting("-all", "+core/status") == {"core/status"}
+    assert acting("+all") == {rule.id for pack in every for rule in pack.rules if not rule.by_name}
+    assert "core/unknown-fields" not in acting("+core")
+    assert acting("+core/unknown-fields") - usual == {"core/unknown-fields"}
     assert acting("+all", "-all") == set()
 
 
@@ -224,13 +236,13 @@ def test_rules_and_packs_are_switched() -> None:
 )
 def test_a_switch_that_names_nothing_is_refused(switch: str, words: str) -> None:
     with pytest.raises(RuleError, match=words):
-        packs.select(BUILT_IN, [switch], where="--rule")
+        policy.select(BUILT_IN, [Say(where="--rule", switches=(switch,))])
 
 
 def test_two_packs_of_one_name_are_refused() -> None:
     core = next(pack for pack in BUILT_IN if pack.id == "core")
     with pytest.raises(RuleError, match="two packs 'core'"):
-        packs.select((*BUILT_IN, core), [], where="x")
+        policy.select((*BUILT_IN, core))
 
 
 STYLES = {
@@ -278,13 +290,13 @@ def test_however_an_object_is_written_no_rule_misses_it(style: str, monkeypatch:
 
     def outcome(text: str) -> object:
         try:
-            done = normalise(text, ALL, "n")
+            done = normalise(text, ALL)
         except ManifestError:
             return None  # a spelling that is no YAML
         return done.output, [(change.rule.id, change.path) for change in done.changes]
 
     quick = [outcome(text) for text in texts]
-    monkeypatch.setattr(engine._Look, "may_mean", lambda self, rule: not self._is_empty)
+    monkeypatch.setattr(engine._Index, "wanted", lambda self, look, facts: self._rules)
     thorough = [outcome(text) for text in texts]
     # A document that cannot be read is an error only where it has to be read.
     assert [one for one, all_ in zip(quick, thorough, strict=True) if all_ is not None and one != all_] == []
@@ -296,4 +308,4 @@ def test_aliases_and_merges_hide_nothing() -> None:
         "kind: ServiceAccount\napiVersion: v1\nmetadata: {name: a}\nimagePullSecrets: &e []\nsecrets: *e\n",
         "kind: ServiceAccount\napiVersion: v1\nmetadata: {name: a}\nx: &e {secrets: []}\n<<: *e\n",
     ):
-        assert normalise(text, ALL, "n").changes != ()
+        assert normalise(text, ALL).changes != ()

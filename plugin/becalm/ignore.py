@@ -1,0 +1,233 @@
+"""`ignoreDifferences` for drift that no change of the manifest can prevent, as YAML to paste."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from becalm.errors import RuleError
+from becalm.manifests import yamlio
+from becalm.manifests.objects import Object, ObjectId
+from becalm.manifests.stream import split
+from becalm.normalise import ignores, selectors
+from becalm.normalise.engine import Cluster, Render, holds
+from becalm.normalise.ignores import Case, Entry
+from becalm.normalise.selectors import Selector
+from becalm.pipeline import Request, render
+
+Form = Literal["application", "argocd-cm"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """What to ignore of one object, why, and what it takes and risks; `pointers` and `jq` are Argo CD's."""
+
+    owner: ObjectId
+    entry: str
+    reason: str
+    risk: str
+    sync_options: tuple[str, ...]
+    pointers: tuple[str, ...]
+    jq: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a person asks for: entries by id, and fields of objects.
+
+    A field is `KIND.GROUP/NAME FIELD`, `KIND.GROUP FIELD` or, for the core group, without `.GROUP`.
+    """
+
+    entries: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+
+
+def ignored(request: Request, wanted: Wanted) -> list[Ignored]:
+    """Render a chart and tell what to ignore: what the render shows, and what is asked for.
+
+    Raises:
+        RuleError: an entry is unknown, or a field is no field or in no object.
+        PluginError: as `pipeline.render`.
+    """
+    chosen = _chosen(wanted.entries)
+    fields = [_field(text) for text in wanted.fields]
+    output = render(request).output
+    cluster = Cluster(namespace=request.options.namespace, kube_version=request.options.kube_version)
+    documents = split(output)
+    shown = Render(documents, cluster)
+    found: list[Ignored] = []
+    for document in documents:
+        for owner, obj in () if document.is_empty else shown.objects(document):
+            for entry in ignores.entries():
+                is_asked = entry.id in chosen
+                cases = [case for case in entry.cases if _is_meant(case, is_asked, owner, obj, shown)]
+                if cases:
+                    found.append(_ignored(owner, obj, entry, cases))
+            own = [selector for match, selector in fields if _matches(match, owner) and selector.find(obj)]
+            if own:
+                found.append(_asked(owner, own))
+    _refuse_unused(fields, found, wanted)
+    return found
+
+
+def _chosen(names: Sequence[str]) -> set[str]:
+    known = [entry.id for entry in ignores.entries()]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            raise RuleError(
+                f"there is no entry {name!r}",
+                where="--entry",
+                hint=f"did you mean {close[0]}?" if close else "`becalm rules ignores` names all",
+            )
+    return set(names)
+
+
+def _is_meant(case: Case, is_asked: bool, owner: ObjectId, obj: Object, shown: Render) -> bool:
+    if not case.fits(owner):
+        return False
+    if case.when is not None:
+        return is_asked or holds(case.when, owner, obj, shown)
+    return is_asked and (case.is_added or any(field.find(obj) for field in case.fields))
+
+
+def _ignored(owner: ObjectId, obj: Object, entry: Entry, cases: Iterable[Case]) -> Ignored:
+    fields: list[Selector] = []
+    jq: list[str] = []
+    for case in cases:
+        there = [field for field in case.fields if case.is_added or case.when is not None or field.find(obj)]
+        fields += there
+        jq += case.jq
+    return _of(owner, fields, jq, entry.id, entry.reason, entry.risk, entry.sync_options)
+
+
+def _asked(owner: ObjectId, fields: Sequence[Selector]) -> Ignored:
+    risk = "Argo CD no longer shows a change of the field, and applies it only with another one."
+    return _of(owner, fields, (), "", "It was asked for with --field.", risk, ())
+
+
+def _of(  # noqa: PLR0913, PLR0917  # the parts of one record
+    owner: ObjectId,
+    fields: Iterable[Selector],
+    jq: Iterable[str],
+    entry: str,
+    reason: str,
+    risk: str,
+    sync_options: tuple[str, ...],
+) -> Ignored:
+    """Pointers where they can say it, since they need no jq; a path with a list only jq can."""
+    pointers: list[str] = []
+    expressions = list(jq)
+    for field in dict.fromkeys(fields):
+        pointer = ignores.pointer(field)
+        if pointer is None:
+            expressions.append(ignores.jq(field))
+        else:
+            pointers.append(pointer)
+    return Ignored(
+        owner=owner,
+        entry=entry,
+        reason=reason,
+        risk=risk,
+        sync_options=sync_options,
+        pointers=tuple(pointers),
+        jq=tuple(expressions),
+    )
+
+
+_Target = tuple[str, str, str]
+
+
+def _field(text: str) -> tuple[_Target, Selector]:
+    target, space, path = text.strip().partition(" ")
+    kind, _, name = target.partition("/")
+    kind, _, group = kind.partition(".")
+    if not space or not kind:
+        raise RuleError(
+            f"{text[:100]!r} is no field of an object",
+            where="--field",
+            hint="write 'Deployment.apps/web spec.template.metadata.annotations[a/b]'",
+        )
+    return (group, kind, name), selectors.parse(path.strip(), where="--field")
+
+
+def _matches(target: _Target, owner: ObjectId) -> bool:
+    group, kind, name = target
+    return (group, kind) == (owner.group, owner.kind) and name in ("", owner.name)
+
+
+def _refuse_unused(
+    fields: Sequence[tuple[_Target, Selector]], found: Sequence[Ignored], wanted: Wanted
+) -> None:
+    """A field that no object has is a mistake, and an entry for it would do nothing."""
+    texts = {(one.owner, expression) for one in found for expression in (*one.pointers, *one.jq)}
+    for (target, selector), text in zip(fields, wanted.fields, strict=True):
+        expression = ignores.pointer(selector) or ignores.jq(selector)
+        if not any(_matches(target, owner) and expression == written for owner, written in texts):
+            raise RuleError(
+                f"no object in the output has {text!r}",
+                where="--field",
+                hint="check kind, group and field against `becalm render`",
+            )
+
+
+def written(found: Sequence[Ignored], form: Form) -> str:
+    """YAML with the reasons as comments: fields of an Application, or of the ConfigMap argocd-cm."""
+    out = "".join(f"# {line}\n" for line in _comments(found))
+    value = _application(found) if form == "application" else _argocd_cm(found)
+    return out + yamlio.dump(value)
+
+
+def _comments(found: Sequence[Ignored]) -> Iterator[str]:
+    seen: dict[str, Ignored] = {}
+    for one in found:
+        seen.setdefault(one.entry, one)
+    for one in seen.values():
+        yield f"{one.entry or 'fields'}: {one.reason}"
+        if one.risk:
+            yield f"  Risk: {one.risk}"
+
+
+def _application(found: Sequence[Ignored]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"ignoreDifferences": [_difference(one) for one in found]}
+    options = list(dict.fromkeys(option for one in found for option in one.sync_options))
+    if options:
+        spec["syncPolicy"] = {"syncOptions": options}
+    return {"spec": spec}
+
+
+def _difference(one: Ignored) -> dict[str, Any]:
+    owner = one.owner
+    difference: dict[str, Any] = {"group": owner.group} if owner.group else {}
+    difference |= {"kind": owner.kind, "name": owner.name}
+    if owner.namespace:
+        difference["namespace"] = owner.namespace
+    return difference | _expressions(one.pointers, one.jq)
+
+
+def _expressions(pointers: Sequence[str], jq: Sequence[str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if pointers:
+        out["jsonPointers"] = list(pointers)
+    if jq:
+        out["jqPathExpressions"] = list(jq)
+    return out
+
+
+def _argocd_cm(found: Sequence[Ignored]) -> dict[str, Any]:
+    """By kind, as argocd-cm has it; it knows no names, so it concerns every object of the kind."""
+    kinds: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for one in found:
+        key = f"{one.owner.group}_{one.owner.kind}" if one.owner.group else one.owner.kind
+        pointers, jq = kinds.setdefault(key, ({}, {}))
+        pointers |= dict.fromkeys(one.pointers)
+        jq |= dict.fromkeys(one.jq)
+    prefix = "resource.customizations.ignoreDifferences."
+    return {
+        "data": {
+            f"{prefix}{key}": yamlio.dump(_expressions(list(pointers), list(jq)))
+            for key, (pointers, jq) in kinds.items()
+        }
+    }

@@ -1,0 +1,124 @@
+"""What a document's text shows, without parsing it, of the rules that could change it.
+
+Every answer here may be a yes too often, never a no too often: parsing is what costs, and the text is at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from becalm.manifests.stream import Document
+from becalm.normalise.rules import Rule
+from becalm.normalise.selectors import Key, Selector
+
+_KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
+_ROOT_IN_FLOW = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[{\[&!?]")
+_ALIAS = re.compile(r"[:,\[-][ \t]+\*[\w-]")
+_COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\r\n]|$)[ \t]*")
+_LEAD = re.compile(r"[ \-\"']*")
+_NEXT_ROOT = re.compile(r"\n(?=[^ \t#\r\n-])")
+_VALUES = {
+    "false": re.compile(r"[\w!]"),
+    "zero": re.compile(r"[-+.\d!]"),
+    "null": re.compile(r"!|null|Null|NULL|~"),
+    "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&]"),
+}
+
+
+class Look:
+    """The text of one document."""
+
+    def __init__(self, document: Document) -> None:
+        self.text = document.text
+        self.kinds = kinds(document.text)
+        self._blocks: dict[str, str] = {}
+
+    def may_hold(self, rule: Rule) -> bool:
+        """Whether a field that a rule names, and could change, may be in the document."""
+        return self.is_opaque or any(self._holds(rule, selector) for selector, _ in rule.targets)
+
+    @cached_property
+    def is_opaque(self) -> bool:
+        """Whether fields may be where the text does not show them: lists of objects, flow style, aliases, merges."""
+        text = self.text
+        return (
+            any(kind.endswith("List") for kind in self.kinds)
+            or _ROOT_IN_FLOW.match(text) is not None
+            or "<<" in text
+            or ("*" in text and "&" in text and _ALIAS.search(text) is not None)
+            or "\n? " in text
+        )
+
+    def opens_nothing(self, colon: int) -> bool:
+        """Whether a key whose line ends behind its colon has no value: no deeper line or list element follows."""
+        start = self.text.rfind("\n", 0, colon) + 1
+        return _opens_nothing(self.text, start + len(_LEAD.match(self.text, start, colon)[0]), colon + 1)  # type: ignore[index]
+
+    def _holds(self, rule: Rule, selector: Selector) -> bool:
+        """Whether the block of the selector's first key holds the others, and the last one what it should."""
+        first, *names = [step.name for step in selector.steps if isinstance(step, Key)]
+        block = self._block(first)
+        if rule.verb == "fill":
+            return (bool(block) or not names) and all(name in block for name in names[:-1])
+        if not block or not all(name in block for name in names):
+            return False
+        return rule.verb != "strip" or _shows([first, *names][-1], block, rule.when.value)
+
+    def _block(self, name: str) -> str:
+        """The text of a key at the root, up to the next one; "" where there is none."""
+        if name not in self._blocks:
+            start = _root_key(self.text, name)
+            end = None if start < 0 else _NEXT_ROOT.search(self.text, start)
+            self._blocks[name] = "" if start < 0 else self.text[start : end.start() if end else None]
+        return self._blocks[name]
+
+
+def kinds(text: str) -> set[str]:
+    """The kinds of a document's objects, and perhaps some more words."""
+    start = _root_key(text, "kind")
+    match = None if start < 0 else _KIND.match(text, start)
+    if match is None or match.group(1).endswith("List"):
+        return set(_KIND.findall(text))
+    return {match.group(1)}
+
+
+def _root_key(text: str, name: str) -> int:
+    for written in (name, f'"{name}"', f"'{name}'"):
+        at_ = 0 if text.startswith(written) else text.find(f"\n{written}") + 1
+        while at_ or text.startswith(written):
+            if _COLON.match(text, at_ + len(written)):
+                return at_
+            at_ = text.find(f"\n{written}", at_ + 1) + 1
+            if not at_:
+                break
+    return -1
+
+
+def _shows(name: str, block: str, kind: str | None) -> bool:
+    """Whether a key stands somewhere in a block with a value that may be of a kind."""
+    at_ = block.find(name)
+    while at_ >= 0:
+        before = block[at_ - 1] if at_ else "\n"
+        colon = _COLON.match(block, at_ + len(name)) if not (before.isalnum() or before in "_./") else None
+        if colon is not None:
+            if kind is None or _VALUES[kind].match(block, colon.end()):
+                return True
+            if kind in ("empty", "null") and _opens_nothing(block, at_, colon.end()):
+                return True
+        at_ = block.find(name, at_ + 1)
+    return False
+
+
+def _opens_nothing(block: str, key: int, colon: int) -> bool:
+    """Whether the rest of a key's line is empty, and no deeper line or list element follows."""
+    line_end = block.find("\n", colon)
+    rest = block[colon : line_end if line_end >= 0 else None].strip()
+    if rest and not rest.startswith("#"):
+        return False
+    if line_end < 0:
+        return True
+    start = block.rfind("\n", 0, key) + 1
+    indent = len(block[start:key]) - len(block[start:key].lstrip(" -\"'"))
+    following = block[line_end + 1 : line_end + 1 + indent + 2]
+    return len(following) - len(following.lstrip(" ")) <= indent and not following.strip().startswith("-")
