@@ -69,16 +69,16 @@ def render(command: str, chart: Path, *more: str) -> subprocess.CompletedProcess
     return becalm(command, chart, "--app=a", "--namespace=n", f"--seed={seed}", f"--helm={HELM}", *more)
 
 
-def test_rules_act_when_they_are_asked_for(chart):
-    usual = render("render", chart).stdout
-    assert 'clusterIP: ""' in usual
-    done = render("render", chart, "--rule=+core")
+def test_rules_act_unless_they_are_switched_off(chart):
+    plain = render("render", chart, "--rule=-all").stdout
+    assert 'clusterIP: ""' in plain
+    done = render("render", chart)
     assert done.returncode == 0, done.stderr
     assert "clusterIP" not in done.stdout
     assert "uid" not in done.stdout
     assert "# Comments stay." in done.stdout
     assert "metadata:   {name: c}   # as it is" in done.stdout
-    kept = render("render", chart, "--rule=+all", "--rule=-core/service-empty-addresses").stdout
+    kept = render("render", chart, "--rule=-core/service-empty-addresses").stdout
     assert 'clusterIP: ""' in kept
     assert "uid" not in kept
 
@@ -87,37 +87,248 @@ def test_the_password_is_the_same_with_and_without_rules(chart):
     def password(output: str) -> str:
         return output.partition("password: ")[2].split()[0].strip("}")
 
-    assert password(render("render", chart, "--rule=+all").stdout) == password(render("render", chart).stdout)
+    assert password(render("render", chart, "--rule=-all").stdout) == password(render("render", chart).stdout)
 
 
 def test_verify_knows_what_rules_change(chart):
-    done = render("verify", chart, "--rule=+all", f"--rules={chart.parent / 'rules' / 'mine.yaml'}")
+    done = render("verify", chart, f"--rules={chart.parent / 'rules' / 'mine.yaml'}")
     assert done.returncode == 0, done.stderr
     assert "stock helm's differ in 1 fields.\n3 fields are normalised by rules" in done.stdout
 
 
 def test_explain_says_what_and_why(chart):
-    done = render("explain", chart, "--rule=+core")
+    done = render("explain", chart, "--rule=-core", "--rule=+core/service-empty-addresses")
     assert done.stdout == (
-        "Secret/n/b\n"
-        "  strip        metadata.uid  (core/server-metadata) *\n"
         "Service/n/a\n"
         "  strip        spec.clusterIP  (core/service-empty-addresses) *\n"
         "\n"
-        "core/server-metadata: The API server writes these; a manifest that was copied from a cluster still has them.\n"
         "core/service-empty-addresses: The API server allocates these; an empty or null one asks for nothing and shows"
-        " against what was allocated.\n"
-        "\n"
-        "* The first sync removes the field from the cluster once, if it was applied before.\n"
+        " against what was allocated. Switched on by --rule.\n"
+        "  * The first sync takes the field away once, if it was applied before.\n"
     )
-    (second, first) = json.loads(render("explain", chart, "--rule=+core", "--output=json").stdout)
-    assert (first["object"], first["field"], first["rule"]) == (
+    found = json.loads(render("explain", chart, "--output=json").stdout)
+    assert found["misfits"] == []
+    (second, first) = found["changes"]
+    assert (first["object"], first["field"], first["rule"], first["switched_by"]) == (
         "Service/n/a",
         "spec.clusterIP",
         "core/service-empty-addresses",
+        "built in",
     )
-    assert second["verb"] == "strip"
-    assert render("explain", chart).stdout == "No rule changes anything.\n"
+    assert (second["verb"], second["rule"]) == ("strip", "core/server-metadata")
+    assert render("explain", chart, "--rule=-all").stdout == "No rule changes anything.\n"
+
+
+def test_explain_lists_what_does_not_fit_its_kind(chart):
+    (chart / "templates" / "b.yaml").write_text(
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\n"
+        "spec: {strategy: {}, replicas: '2', serviceNames: x, template: {spec: {containers: [{name: c, zzz: 1}]}}}\n"
+    )
+    done = render("explain", chart, "--rule=-all")
+    assert done.stdout == (
+        "No rule changes anything.\n"
+        "\n"
+        "These fields do not fit their kinds, so Argo CD compares the objects as raw text, and fails on them under\n"
+        "server-side apply. Mend them in the chart, or drop unknown ones with --rule=+core/unknown-fields:\n"
+        "StatefulSet.apps/n/s\n"
+        "  unknown      spec.strategy; did you mean updateStrategy?\n"
+        "  mistyped     spec.replicas: the value is no int\n"
+        "  unknown      spec.serviceNames; did you mean serviceName?\n"
+        "  unknown      spec.template.spec.containers[0].zzz\n"
+    )
+    dropped = render("render", chart, "--rule=+core/unknown-fields").stdout
+    assert "strategy" not in dropped
+    assert "zzz" not in dropped
+    assert "replicas" in dropped
+
+
+APP = """\
+switches: ["-core/service-empty-addresses"]
+rules:
+  - id: port
+    reason: A controller of ours writes it.
+    match: [{group: "", kind: Service}]
+    strip: ["spec.ports"]
+"""
+
+
+def test_a_file_beside_the_chart_switches_and_writes_rules(chart):
+    (chart / ".becalm.yaml").write_text(APP)
+    done = render("render", chart)
+    assert done.returncode == 0, done.stderr
+    assert "clusterIP: ''" in done.stdout
+    assert "ports" not in done.stdout
+    found = json.loads(render("explain", chart, "--output=json").stdout)["changes"]
+    assert [(one["rule"], one["switched_by"]) for one in found if one["object"] == "Service/n/a"] == [
+        ("app/port", "the application's rules")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scope", "code", "words"),
+    [
+        ("none", 9, ".becalm.yaml: the operator has forbidden rules of applications; remove them"),
+        ("apps/Deployment", 9, "app/port: the operator allows no rule of an application for Service"),
+        ("some thing", 0, ""),
+        ("Service!", 2, "--app-rules: 'Service!' is no kind"),
+    ],
+)
+def test_the_operator_limits_rules_of_applications(chart, scope, code, words):
+    (chart / ".becalm.yaml").write_text(APP if code else "switches: []\n")
+    done = render("render", chart, f"--app-rules={scope}")
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+
+
+def test_a_limited_application_has_a_say_of_some_kinds_only(chart):
+    (chart / ".becalm.yaml").write_text(
+        APP.partition("rules:")[0].replace("core/service-empty-addresses", "core")
+    )
+    everything = render("render", chart).stdout
+    assert 'clusterIP: ""' in everything
+    assert "uid" in everything
+    limited = render("render", chart, "--app-rules=Service").stdout
+    assert 'clusterIP: ""' in limited
+    assert "uid" not in limited
+    (chart / ".becalm.yaml").unlink()
+    template = chart / "templates" / "a.yaml"
+    template.write_text(
+        template.read_text().replace("{name: b,", '{name: b, annotations: {becalm.dev/rules: "-core"},')
+    )
+    assert "uid" in render("render", chart).stdout
+    refused = render("render", chart, "--app-rules=Service")
+    assert refused.returncode == 9
+    assert "Secret/n/b: the annotation becalm.dev/rules is of no effect" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("switch: []\n", ".becalm.yaml:1: the file: Additional properties are not allowed"),
+        ("switches: [-nothing]\n", ".becalm.yaml: '-nothing' switches no rule"),
+        ("rules: [{id: a}]\n", ".becalm.yaml:1: rules/0: 'reason' is a required property"),
+        ("a: [", ".becalm.yaml, line 2: not valid YAML"),
+    ],
+)
+def test_what_is_wrong_with_the_file_is_said_with_its_line(chart, text, words):
+    (chart / ".becalm.yaml").write_text(text)
+    done = render("render", chart)
+    assert (done.returncode, done.stdout) == (9, "")
+    assert words in done.stderr
+
+
+def test_the_file_is_no_way_to_read_another(chart):
+    (chart / ".becalm.yaml").symlink_to(chart.parent / "seed")
+    done = render("render", chart)
+    assert (done.returncode, done.stdout) == (9, "")
+    assert done.stderr == "Error: .becalm.yaml: the file is no regular file; write the rules into it\n"
+
+
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  names: {kind: Thing, plural: things}
+  versions:
+    - name: v1
+      schema:
+        openAPIV3Schema:
+          properties:
+            spec: {properties: {outer: {default: 1}, list: {items: {properties: {mode: {default: MODE}}}}}}
+"""
+THING = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\nspec: {list: [{name: x}]}\n"
+
+
+def test_defaults_come_from_the_render_then_from_what_is_mounted(chart):
+    (chart / "templates" / "b.yaml").write_text(THING)
+    mounted = chart.parent / "definitions"
+    mounted.mkdir()
+    assert "mode" not in render("render", chart).stdout
+    (mounted / "things.yaml").write_text(f"kind: Other\n---\n{CRD.replace('MODE', 'mounted')}")
+    (mounted / "readme.txt").write_text("no YAML: [")
+    assert "mode: mounted" in render("render", chart, f"--definitions={mounted}").stdout
+    assert "mode: mounted" in render("render", chart, f"--definitions={mounted / 'things.yaml'}").stdout
+    assert "mode: mounted" in generate(chart, BECALM_DEFINITIONS_DIR=str(mounted)).stdout
+    assert "outer" not in render("render", chart, f"--definitions={mounted}").stdout
+    everywhere = render("render", chart, f"--definitions={mounted}", "--rule=+definitions/everywhere").stdout
+    assert "outer: 1" in everywhere
+    (chart / "crds").mkdir()
+    (chart / "crds" / "things.yaml").write_text(CRD.replace("MODE", "rendered"))
+    assert "mode: rendered" in render("render", chart, f"--definitions={mounted}").stdout
+    verified = render("verify", chart, f"--definitions={mounted}")
+    assert verified.returncode == 0, verified.stderr
+    missing = render("render", chart, f"--definitions={mounted / 'none'}")
+    assert missing.returncode == 2
+    assert (
+        "none: the definitions cannot be read: No such file or directory; check BECALM_DEFINITIONS_DIR"
+        in missing.stderr
+    )
+
+
+ROUTED = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web}
+spec: {rules: [{backendRefs: [{name: web, port: 80, weight: 1}]}]}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web}
+spec: {strategy: {canary: {stableService: web, trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoute: web}}}}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec: {template: {metadata: {annotations: {a/b: c}}, spec: {containers: [{name: c, image: i}]}}}
+"""
+
+
+def test_ignore_writes_what_no_manifest_can_prevent(chart):
+    assert render("ignore", chart).stdout.startswith("# Nothing in the output shows drift")
+    (chart / "templates" / "a.yaml").write_text(ROUTED)
+    done = render("ignore", chart)
+    assert done.returncode == 0, done.stderr
+    comments = [line for line in done.stdout.splitlines() if line.startswith("#")]
+    assert [line.split(":")[0] for line in comments] == ["# canary-weights", "#   Risk"]
+    assert done.stdout.partition("spec:")[2] == (
+        "\n  ignoreDifferences:\n"
+        "  - group: gateway.networking.k8s.io\n"
+        "    kind: HTTPRoute\n"
+        "    name: web\n"
+        "    namespace: 'n'\n"
+        "    jqPathExpressions:\n"
+        "    - .spec.rules[]?.backendRefs[]?.weight\n"
+    )
+    more = render("ignore", chart, "--entry=updated-images",
+                  "--field=Deployment.apps/d spec.template.metadata.annotations[a/b]").stdout  # fmt: skip
+    assert "  - .spec.template.spec.containers[]?.image\n" in more
+    assert "    - /spec/template/metadata/annotations/a~1b\n" in more
+    assert "  syncPolicy:\n    syncOptions:\n    - RespectIgnoreDifferences=true\n" in more
+    cm = render("ignore", chart, "--format=argocd-cm", "--entry=updated-images").stdout
+    assert "  resource.customizations.ignoreDifferences.apps_Deployment: |\n    jqPathExpressions:\n" in cm
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--entry=updated-image", "--entry: there is no entry 'updated-image'; did you mean updated-images?"),
+        (
+            "--field=Deployment.apps",
+            "--field: 'Deployment.apps' is no field of an object; write 'Deployment.apps/web ",
+        ),
+        (
+            "--field=Secret/b data.none",
+            "--field: no object in the output has 'Secret/b data.none'; check kind",
+        ),
+        ("--field=Secret/b data[0]", "--field: 'data[0]' is no selector"),
+    ],
+)
+def test_ignore_refuses_what_would_do_nothing(chart, option, words):
+    done = render("ignore", chart, option)
+    assert (done.returncode, done.stdout) == (9, "")
+    assert words in done.stderr
 
 
 def generate(chart: Path, parameters: object = None, **variables: str) -> subprocess.CompletedProcess:
@@ -130,10 +341,13 @@ def generate(chart: Path, parameters: object = None, **variables: str) -> subpro
 
 
 def test_operators_and_apps_switch_rules(chart):
-    assert "clusterIP" in generate(chart).stdout
-    assert "clusterIP" not in generate(chart, BECALM_RULES="+core, +admission").stdout
+    assert "clusterIP" not in generate(chart).stdout
+    assert "clusterIP" in generate(chart, BECALM_RULES="-core, -admission").stdout
     off = [{"name": "becalm.rules", "array": ["-core/service-empty-addresses"]}]
     assert "clusterIP" in generate(chart, off, BECALM_RULES="+core").stdout
+    refused = generate(chart, off, BECALM_APP_RULES="none")
+    assert refused.returncode == 9
+    assert "the parameter becalm.rules: the operator has forbidden rules of applications" in refused.stderr
     mine = generate(chart, BECALM_RULES_DIR=str(chart.parent / "rules"))
     assert mine.returncode == 0, mine.stderr
     assert "port: 80" not in mine.stdout

@@ -22,6 +22,8 @@ from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
 from becalm.normalise import duration, quantity
 
+#: How alike two names have to be: `strategy` and `updateStrategy` are.
+_NEAR = 0.7
 _RELEASE = re.compile(r"v?1\.(\d+)")
 
 
@@ -156,10 +158,9 @@ def misfits(obj: Object, table: Types) -> Iterator[Misfit]:
     """
     for path, value, field, struct in walk(obj, table):
         if field is None:
-            name = str(path[-1])
-            exact = [one for one in struct if one.lower() == name.lower()]
-            near = exact or difflib.get_close_matches(name, struct, 1, 0.75)
-            yield Misfit(path=path, is_unknown=True, wanted=near[0] if near else "")
+            by_lower = {one.lower(): one for one in struct}
+            near = difflib.get_close_matches(str(path[-1]).lower(), by_lower, 1, _NEAR)
+            yield Misfit(path=path, is_unknown=True, wanted=by_lower[near[0]] if near else "")
         else:
             yield from _mistyped(path, value, field.type, table)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from becalm.errors import ManifestError, RuleError
 from becalm.normalise import engine, examples, packs, policy, rules
-from becalm.normalise.policy import Say, Scope
+from becalm.normalise.policy import Say
 
 CATALOGUE = sorted(Path(str(resources.files("becalm.normalise") / "catalogue")).glob("*.yaml"))
 BUILT_IN = packs.built_in()
@@ -219,7 +219,9 @@ def test_rules_and_packs_are_switched() -> None:
     usual = acting()
     assert usual == {rule.id for rule in ALL if rule.enabled}
     assert {"core/nulls", "definitions/lists"} <= usual
-    assert {rule_id for rule_id in usual if rule_id.startswith(("openshift/", "aks/", "gke-autopilot/"))} == set()
+    assert {
+        rule_id for rule_id in usual if rule_id.startswith(("openshift/", "aks/", "gke-autopilot/"))
+    } == set()
     assert acting("+mine") - usual == {"mine/one"}
     assert usual - acting("-core") == {rule_id for rule_id in usual if rule_id.startswith("core/")}
     assert usual - acting("-core/status") == {"core/status"}
