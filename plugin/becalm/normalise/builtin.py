@@ -106,6 +106,7 @@ def _table() -> dict[str, Any]:
     return table
 
 
+@cache
 def names() -> frozenset[str]:
     """All kinds, of every release, without group and version."""
     return frozenset(key.rpartition("/")[2] for key in _table()["kinds"])

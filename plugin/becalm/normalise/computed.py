@@ -147,13 +147,29 @@ def _empty(obj: Object, facts: Facts) -> list[Path]:
     return remove(obj, found)
 
 
-_KEYED = re.compile(r"[\s{\"'-](?:env|ports|volumeMounts|volumes|containers|initContainers)[\"']?[ \t]*:")
+#: The keys of keyed lists (`patchMergeKey`) with what stands before them on their line.
+_KEYED = re.compile(
+    r"^([ \t]*(?:-[ \t]+)*[\"']?)(name|ip|topologyKey|containerPort|port|mountPath|devicePath|uid)"
+    r"[\"']?[ \t]*:[ \t]*(\S.*)?$",
+    re.MULTILINE,
+)
+#: Kinds without keyed lists and without quantities, whose texts are long or look as if they had some.
+_PLAIN = {"ConfigMap", "Secret", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy"}
+_FLOW_ELEMENT = re.compile(r"\{[^{}\n]*(?:name|ip|topologyKey|ort|Path|uid)[\"']?[ \t]*:")
+
+
 #: The fields besides the merge key that tell elements apart (`+listMapKey` in k8s.io/api), with their defaults.
 _MORE_KEYS = {"containerPort": (("protocol", "TCP"),), "port": (("protocol", "TCP"),)}
 
 
 def _may_hold_duplicates(look: Look, _: Facts) -> bool:
-    return _is_built_in(look) and _KEYED.search(look.text) is not None
+    """Whether some key of an element has one value twice in one column, or elements are not written in lines."""
+    if not _is_built_in(look) or look.kinds <= _PLAIN:
+        return False
+    if look.is_opaque or _FLOW_ELEMENT.search(look.text) is not None:
+        return True
+    found = [(len(match[1]), match[2], match[3]) for match in _KEYED.finditer(look.text)]
+    return len(set(found)) < len(found)
 
 
 def _duplicates(obj: Object, facts: Facts) -> list[Path]:
@@ -223,11 +239,32 @@ def _known(obj: Object, facts: Facts) -> list[Path]:
 # --- canonicalise
 
 
-_QUANTITIES = re.compile(r"limits|requests|hard|capacity|storage|sizeLimit|divisor|overhead|[dD]efault")
+#: Fields that are quantities, and the names of resources: Kubernetes' own, and others' with a slash
+#: (pkg/apis/core/validation of Kubernetes).
+_QUANTITIES = re.compile(
+    r"(?:cpu|memory|storage|hugepages-\w+|sizeLimit|divisor|[vV]alue|imumVolumeSize|capacity|/[\w.-]+)"
+    r"([\"']?)[ \t]*:[ \t]+([\"']?)([^\s\"',}\]]*)"
+)
+#: Kinds with quantities by names of every sort.
+_QUOTAS = {"ResourceQuota", "LimitRange", "Node"}
 
 
-def _may_hold_quantities(look: Look, _: Facts) -> bool:
-    return _is_built_in(look) and _QUANTITIES.search(look.text) is not None
+def _may_hold_raw_forms(look: Look, _: Facts) -> bool:
+    if not _is_built_in(look) or look.kinds <= _PLAIN:
+        return False
+    if look.is_opaque or not look.kinds.isdisjoint(_QUOTAS):
+        return True
+    return any(_may_be_raw(match[3], is_quoted=bool(match[2])) for match in _QUANTITIES.finditer(look.text))
+
+
+def _may_be_raw(text: str, *, is_quoted: bool) -> bool:
+    """Whether the text of a value may be a quantity in another form than it is stored in."""
+    if text[:1] in ("", "|", ">", "&", "*", "!"):
+        return True
+    form = builtin.canonical(text, "quantity")
+    return form is not None and (
+        form != text or (not is_quoted and text.lstrip("+-")[:1].isdigit() and text[-1:].isdigit())
+    )
 
 
 def _raw_forms(obj: Object, facts: Facts) -> list[Path]:
@@ -242,7 +279,7 @@ def _raw_forms(obj: Object, facts: Facts) -> list[Path]:
         places = [path]
         if form.startswith("{}") and isinstance(value, dict):
             form, places = form[2:], [(*path, key) for key in value]
-        if form not in ("quantity", "duration"):
+        if form != "quantity":
             continue
         for place in places:
             new = builtin.canonical(at(obj, place), form)
@@ -317,7 +354,7 @@ SETS: dict[str, Computed] = {
     ),
     "raw-forms": Computed(
         verb="canonicalise", about="quantities of objects that Argo CD compares as raw text",
-        may_be_in=_may_hold_quantities, apply=_raw_forms,
+        may_be_in=_may_hold_raw_forms, apply=_raw_forms,
     ),
     "metric-order": Computed(
         verb="canonicalise", about="the order of metrics, as servers before 1.27 store them",

@@ -88,7 +88,7 @@ def normalise(output: str, selection: Selection, cluster: Cluster) -> Normalised
     texts: list[str] = []
     changes: list[Change] = []
     for document in documents:
-        wanted = [] if document.is_empty else index.wanted(Look(document), render.facts)
+        wanted = [] if document.is_empty else index.wanted(Look(document), render)
         done = _document(document, wanted, render, selection) if wanted else []
         if not done:
             texts.append(document.separator + document.text)
@@ -110,7 +110,7 @@ class Render:
             definitions=Definitions(documents, cluster.definitions),
         )
         self._values: dict[int, Any] = {}
-        self._kinds: dict[int, set[str]] = {}
+        self._by_kind: dict[str, list[Document]] | None = None
 
     def value(self, document: Document) -> Any:
         """What a document holds; the same object each time, and rules change it in place."""
@@ -132,23 +132,25 @@ class Render:
         """Whether an object of the reference's kind names another by kind and name, in its namespace."""
         return any(
             _names(at(obj, path), to)
-            for owner, obj in self._of_kind(reference)
+            for owner, obj in self._referring(reference)
             if owner.namespace == to.namespace
             for path in reference.path.find(obj)
         )
 
-    def _of_kind(self, reference: Reference) -> Iterator[tuple[ObjectId, Object]]:
-        for document in self.documents:
-            if document.is_empty or reference.kind not in self._kinds_of(document):
-                continue
+    def _referring(self, reference: Reference) -> Iterator[tuple[ObjectId, Object]]:
+        for document in self.of_kind(reference.kind):
             for owner, obj in self.objects(document):
                 if (owner.group, owner.kind) == (reference.group, reference.kind):
                     yield owner, obj
 
-    def _kinds_of(self, document: Document) -> set[str]:
-        if document.index not in self._kinds:
-            self._kinds[document.index] = kinds(document.text)
-        return self._kinds[document.index]
+    def of_kind(self, kind: str) -> Sequence[Document]:
+        """The documents whose text names a kind, and perhaps some more."""
+        if self._by_kind is None:
+            self._by_kind = {}
+            for document in self.documents:
+                for name in () if document.is_empty else sorted(kinds(document.text)):
+                    self._by_kind.setdefault(name, []).append(document)
+        return self._by_kind.get(kind, ())
 
 
 def _names(target: Value, owner: ObjectId) -> bool:
@@ -172,16 +174,27 @@ class _Index:
         self._rules = rules
         self._known: dict[frozenset[str], list[Rule]] = {}
 
-    def wanted(self, look: Look, facts: Facts) -> list[Rule]:
-        """The rules that could change a document, as far as its text tells."""
+    def wanted(self, look: Look, render: Render) -> list[Rule]:
+        """The rules that could change a document, as far as texts tell."""
         kinds = frozenset(look.kinds)
         if kinds not in self._known:
-            self._known[kinds] = [rule for rule in self._rules if _names_kind(rule, kinds)]
+            self._known[kinds] = [
+                rule for rule in self._rules if _names_kind(rule, kinds) and _may_refer(rule, render)
+            ]
         return [
             rule
             for rule in self._known[kinds]
-            if (computed.SETS[rule.computed].may_be_in(look, facts) if rule.computed else look.may_hold(rule))
+            if (
+                computed.SETS[rule.computed].may_be_in(look, render.facts)
+                if rule.computed
+                else look.may_hold(rule)
+            )
         ]
+
+
+def _may_refer(rule: Rule, render: Render) -> bool:
+    referred = rule.when.referred
+    return not referred or any(render.of_kind(reference.kind) for reference in referred)
 
 
 def _names_kind(rule: Rule, kinds: frozenset[str]) -> bool:

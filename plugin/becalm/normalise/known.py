@@ -25,6 +25,7 @@ def schema(version: str, kind: str) -> Tree | None:
     return None if found is None else _schema(found)
 
 
+@cache
 def kinds() -> frozenset[str]:
     """The kinds that have an entry, in lower case."""
     return frozenset(key.rpartition("/")[2] for key in _table())

@@ -298,7 +298,7 @@ def test_however_an_object_is_written_no_rule_misses_it(style: str, monkeypatch:
         return done.output, [(change.rule.id, change.path) for change in done.changes]
 
     quick = [outcome(text) for text in texts]
-    monkeypatch.setattr(engine._Index, "wanted", lambda self, look, facts: self._rules)
+    monkeypatch.setattr(engine._Index, "wanted", lambda self, look, render: self._rules)
     thorough = [outcome(text) for text in texts]
     # A document that cannot be read is an error only where it has to be read.
     assert [one for one, all_ in zip(quick, thorough, strict=True) if all_ is not None and one != all_] == []
