@@ -1,108 +1,48 @@
-"""How Argo CD decides that an object is out of sync, as far as tests need it.
+"""How Argo CD decides that an object is OutOfSync, as its own source does (gitops-engine, pkg/diff).
 
-`legacy` is its usual three-way comparison, `merged` is the structured merge of server-side apply (gitops-engine,
-pkg/diff/diff.go). Left out: resource tracking, ignoreDifferences but for the status, knownTypeFields, the
-comparison on the server (there the API server normalises both sides), PodDisruptionBudget selectors, and
-the defaults that `scheme_defaults` lacks.
+`legacy` is mode L (three-way, without a last-applied annotation two-way), `merged` mode M (structured merge).
+Left out: mode S, resource tracking, ignoreDifferences and managedFieldsManagers, knownTypeFields, the order of
+Endpoints, ignoreAggregatedRoles, fields in another case than the type's (here they are unknown), and defaults
+that scheme_defaults lacks. In mode M only what is desired is checked against its type, and where the schema of
+a custom resource is not given, nothing but its metadata is.
 """
 
 from __future__ import annotations
 
 import base64
-import copy
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import scheme_defaults
+import structured_merge
+from structured_merge import ComparisonError, by_key, numbered
 
 from becalm.normalise import builtin
-from becalm.normalise.builtin import Types
 
-_ATOMIC_STRUCTS = frozenset(
-    (
-        "core/v1.ConfigMapKeySelector", "core/v1.LocalObjectReference", "core/v1.NodeSelector",
-        "core/v1.ObjectFieldSelector", "core/v1.ObjectReference", "core/v1.ResourceFieldSelector",
-        "core/v1.SecretKeySelector", "core/v1.TypedLocalObjectReference", "meta/v1.LabelSelector",
-        "networking/v1.ServiceBackendPort", "rbac/v1.RoleRef", "rbac/v1.Subject",
-    )
-)  # fmt: skip
-#: Besides the merge key, for structured merge (`+listMapKey`).
-_MORE_KEYS = {"containerPort": ("protocol", "TCP"), "port": ("protocol", "TCP")}
-_RETAINS_KEYS = ("strategy", "volumes")
+__all__ = ["ComparisonError", "legacy", "merged"]
 
-
-class ComparisonError(Exception):
-    """The comparison fails, which makes the whole application Unknown."""
-
-
-# --- what happens to both sides first
-
-
-def _remarshal(obj: dict, types: Types) -> dict:
-    """Through the Go type, which drops what it leaves out and writes quantities its way; raw if a field misfits."""
-    root = types.of(obj)
-    if not root or next(builtin.misfits(obj, types), None) is not None:
-        return copy.deepcopy(obj)
-    return _encode(obj, root, types)
-
-
-def _encode(value: Any, written: str, types: Types) -> Any:
-    written = written.removeprefix("*")
-    if value is None:
-        return None
-    if written.startswith("[]"):
-        return [_encode(one, written[2:], types) for one in value]
-    if written.startswith("{}"):
-        zero = "" if written == "{}string" else None
-        return {key: zero if one is None else _encode(one, written[2:], types) for key, one in value.items()}
-    if written in ("quantity", "duration"):
-        return builtin.canonical(value, written)
-    struct = types.struct(written)
-    if struct is None:
-        return copy.deepcopy(value)
-    out = {}
-    for key, one in value.items():
-        if key not in struct:
-            out[key] = one
-            continue
-        new = _encode(one, struct[key].type, types)
-        is_zero = new is None or (not struct[key].type.startswith("*") and new in ("", 0, False, [], {}))
-        if is_zero and types.struct(struct[key].type) is not None and new is not None:
-            is_zero = False
-        if not (is_zero and struct[key].omitempty):
-            out[key] = new
-    return out
-
-
-def _normalise(obj: dict, *, ignore_status: bool) -> dict:
-    metadata = obj.get("metadata")
-    if isinstance(metadata, dict):
-        metadata.pop("creationTimestamp", None)
-    if ignore_status:
-        obj.pop("status", None)
-    if obj.get("kind") == "Secret":
-        data = {key: value or "" for key, value in (obj.get("data") or {}).items()}
-        for key, value in (obj.pop("stringData", None) or {}).items():
-            data[key] = base64.b64encode(str(value).encode()).decode()
-        if data:
-            obj["data"] = data
-    if obj.get("kind") in ("Role", "ClusterRole") and obj.get("rules") == []:
-        obj["rules"] = None
-    return obj
-
-
-def _prepared(obj: dict, types: Types, *, ignore_status: bool) -> dict:
-    return _normalise(_remarshal(obj, types), ignore_status=ignore_status)
-
-
-def _defaulted(first: dict, second: dict, types: Types) -> tuple[dict, dict]:
-    """Both with scheme defaults, which need the Go type as well."""
-    if any(next(builtin.misfits(obj, types), None) is not None for obj in (first, second)):
-        return first, second
-    return scheme_defaults.fill(first), scheme_defaults.fill(second)
-
-
-# --- the usual comparison
+#: `patchStrategy` other than `merge` by key, of k8s.io/api.
+RETAIN_KEYS = frozenset(
+    {
+        ("apps/v1.DeploymentSpec", "strategy"),
+        ("core/v1.PodSpec", "volumes"),
+        ("core/v1.PodSpec", "resourceClaims"),
+    }
+)
+REPLACED = frozenset({("policy/v1.PodDisruptionBudgetSpec", "selector")})
+#: Fields of Go types that are never empty in the eyes of `omitempty`.
+NEVER_EMPTY = frozenset(("quantity", "duration", "int-or-string", "any"))
+ZEROES = {
+    "string": "",
+    "bool": False,
+    "int": 0,
+    "float": 0,
+    "int-or-string": 0,
+    "quantity": "0",
+    "duration": "0s",
+}
+NULLABLE = frozenset(("bytes", "time", "any"))
 
 
 def legacy(
@@ -113,136 +53,19 @@ def legacy(
     kube_version: str = "",
     ignore_status: bool = True,
 ) -> bool:
-    """Whether an object is out of sync; `applied` is what its last-applied annotation holds."""
+    """Whether an object is OutOfSync in mode L; `applied` is the content of its last-applied annotation."""
     if live is None:
         return True
-    types = builtin.types(kube_version)
-    want = _prepared(desired, types, ignore_status=ignore_status)
-    have = _prepared(live, types, ignore_status=ignore_status)
-    orig = want if applied is None else _normalise(copy.deepcopy(applied), ignore_status=ignore_status)
-    want, orig = _without_defaults_of_argo(want), _without_defaults_of_argo(orig)
-    root = types.of(desired)
-    if not root:
-        cut = _cut(have, orig)
-        return _merge_patch(cut, want, orig, have) != cut
-    if desired.get("kind") == "StatefulSet":
-        _cut_claims(have, want)
-    predicted, have = _defaulted(_strategic(have, want, orig, root, types), have, types)
-    return predicted != have
-
-
-def _without_defaults_of_argo(obj: dict) -> dict:
-    obj = copy.deepcopy(obj)
-    metadata = obj.get("metadata")
-    if isinstance(metadata, dict):
-        metadata.pop("namespace", None)
-        if not metadata.get("annotations", True):
-            del metadata["annotations"]
-    return obj
-
-
-def _cut_claims(have: dict, want: dict) -> None:
-    claims, wanted = (obj.get("spec", {}).get("volumeClaimTemplates") for obj in (have, want))
-    if isinstance(claims, list) and isinstance(wanted, list):
-        have["spec"]["volumeClaimTemplates"] = _cut(claims, wanted)
-
-
-def _cut(live: Any, orig: Any) -> Any:
-    """What of a live value was applied; elements of lists by their place, further ones are kept."""
-    if isinstance(live, dict) and isinstance(orig, dict):
-        return {key: _cut(value, orig[key]) for key, value in live.items() if key in orig}
-    if isinstance(live, list) and isinstance(orig, list):
-        return [_cut(one, orig[n]) if n < len(orig) else one for n, one in enumerate(live)]
-    return live
-
-
-def _merge_patch(cut: Any, want: Any, orig: Any, live: Any) -> Any:
-    """The live value after a JSON merge patch of three ways."""
-    if not (isinstance(cut, dict) and isinstance(want, dict)):
-        if isinstance(cut, list) and isinstance(want, list) and _same_elements(cut, want, live):
-            return cut
-        return want
-    orig = orig if isinstance(orig, dict) else {}
-    live = live if isinstance(live, dict) else {}
-    out = {key: value for key, value in cut.items() if key in want or key not in orig}
-    for key, value in want.items():
-        if value is not None:
-            out[key] = (
-                _merge_patch(cut[key], value, orig.get(key), live.get(key))
-                if key in cut
-                else _without_nulls(value)
-            )
-    return out
-
-
-def _same_elements(cut: list, want: list, live: Any) -> bool:
-    """Nulls of an element are silent, unless the live one has fields of its own."""
-    if len(cut) != len(want):
-        return False
-    for place, (one, wanted) in enumerate(zip(cut, want, strict=True)):
-        if one == wanted:
-            continue
-        whole = live[place] if isinstance(live, list) and place < len(live) else one
-        if whole != one or _without_nulls(wanted) != one:
-            return False
-    return True
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-    return value
-
-
-def _strategic(live: Any, want: Any, orig: Any, written: str, types: Types) -> Any:
-    """The live value after a strategic merge patch of three ways."""
-    if not (isinstance(live, dict) and isinstance(want, dict)):
-        return want
-    struct = types.struct(written.removeprefix("*")) or {}
-    orig = orig if isinstance(orig, dict) else {}
-    out = {key: value for key, value in live.items() if key not in orig or want.get(key) is not None}
-    for key, value in want.items():
-        field = struct.get(key)
-        inner = field.type.removeprefix("*") if field else ""
-        if value is None:
-            out.pop(key, None)
-        elif key not in live:
-            out[key] = value
-        elif (
-            field is not None and field.merge_key and isinstance(value, list) and isinstance(live[key], list)
-        ):
-            out[key] = _strategic_list(live[key], value, orig.get(key), (field.merge_key, inner[2:]), types)
-        elif isinstance(value, dict):
-            out[key] = _strategic(live[key], value, orig.get(key), inner, types)
-            if key in _RETAINS_KEYS:
-                out[key] = {name: one for name, one in out[key].items() if name in value}
-        else:
-            out[key] = value
-    return out
-
-
-def _strategic_list(live: list, want: list, orig: Any, element: tuple[str, str], types: Types) -> list:
-    """Elements by key: those of the live list in their places, ours in our order."""
-    key, written = element
-
-    def keyed(items: Any) -> dict:
-        return {one.get(key): one for one in items or () if isinstance(one, dict)}
-
-    had, wanted, applied = keyed(live), keyed(want), keyed(orig)
-    shared = iter([name for name in wanted if name in had])
-    out = []
-    for one in live:
-        name = one.get(key)
-        if name in wanted:
-            name = next(shared, None)
-            if name is not None:
-                out.append(_strategic(had[name], wanted[name], applied.get(name), written, types))
-        elif name not in applied:
-            out.append(one)
-    return out + [one for name, one in wanted.items() if name not in had]
-
-
-# --- structured merge
+    table = builtin.types(kube_version)
+    name = table.of(desired)
+    wanted, present = (prepare(obj, table, ignore_status=ignore_status) for obj in (desired, live))
+    original = wanted if applied is None else _normalise(plain(applied), ignore_status=ignore_status)
+    wanted, original = (_without_place(obj) for obj in (wanted, original))
+    if not name:
+        patch = _json_patch(original, wanted, cut(original, present))
+        return not same(_patched(present, patch), present)
+    predicted = _strategic(original, _with_live_claims(original, wanted, present), present, name, table)
+    return not same(*(_defaulted(obj, kube_version) for obj in (predicted, present)))
 
 
 def merged(
@@ -252,88 +75,227 @@ def merged(
     *,
     kube_version: str = "",
     ignore_status: bool = True,
+    schema: dict | None = None,
 ) -> bool:
-    """Whether an object is out of sync under server-side apply.
+    """Whether an object is OutOfSync in mode M.
 
-    `owned` are paths that Argo CD, and nobody else, has applied.
+    Args:
+        owned: paths that argocd-controller has applied and nobody else owns. A step is the name of a field, the
+            tuple of an item's keys for a list-map, and the tuple of the item itself for a set.
+        schema: OpenAPI v3 of a custom resource, with its x-kubernetes markers.
 
     Raises:
-        ComparisonError: the object does not fit its type, or a key of a list is there twice.
+        ComparisonError: a field is unknown or of a wrong type, or an item of a keyed list is there twice.
     """
     if live is None:
         return True
-    types = builtin.types(kube_version)
-    if next(builtin.misfits(desired, types), None) is not None:
-        raise ComparisonError("a field does not fit its type")
-    want = _prepared(desired, types, ignore_status=ignore_status)
-    have = _prepared(live, types, ignore_status=ignore_status)
-    predicted = _apply(have, want, types.of(desired), types)
+    table = builtin.types(kube_version)
+    name = table.of(desired)
+    shape = structured_merge.typed(name, table) if name else structured_merge.custom(schema, table)
+    structured_merge.check(shape, plain(desired), ())
+    wanted, present = (prepare(obj, table, ignore_status=ignore_status) for obj in (desired, live))
+    predicted = structured_merge.merge(shape, wanted, present)
     for path in owned:
-        _drop(predicted, want, path)
-    predicted, have = _defaulted(predicted, have, types)
-    return predicted != have
+        if not structured_merge.has(shape, wanted, path):
+            predicted = structured_merge.removed(shape, predicted, path)
+    sides = (
+        (predicted, present) if not name else (_defaulted(obj, kube_version) for obj in (predicted, present))
+    )
+    return not same(*sides)
 
 
-def _apply(live: Any, want: Any, written: str, types: Types) -> Any:
-    written = written.removeprefix("*")
-    if not (isinstance(live, dict) and isinstance(want, dict)) or written in _ATOMIC_STRUCTS:
-        _check_keys(want, written, types)
-        return want
-    struct = types.struct(written) or {}
-    out = dict(live)
-    for key, value in want.items():
-        field = struct.get(key)
-        inner = field.type.removeprefix("*") if field else ""
-        if field is not None and field.merge_key and isinstance(value, list):
-            out[key] = _apply_list(live.get(key), value, (field.merge_key, inner[2:]), types)
-        elif key == "finalizers" and isinstance(value, list):
-            out[key] = [*value, *(one for one in live.get(key) or () if one not in value)]
+def same(one: Any, other: Any) -> bool:
+    """Equality of two JSON documents, in which 1 is not true."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def plain(value: Any) -> Any:
+    """A copy with the numbers that JSON would give back: 1.0 is 1."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# --- the steps that all modes share
+
+
+def prepare(obj: dict, table: builtin.Types, *, ignore_status: bool) -> dict:
+    """Remarshalled, where every field fits its type, and normalised."""
+    obj = plain(obj)
+    name = table.of(obj)
+    if name and not any(builtin.misfits(obj, table)):
+        obj = _encode(obj, name, table)
+    return _normalise(obj, ignore_status=ignore_status)
+
+
+def _encode(value: Any, written: str, table: builtin.Types) -> Any:
+    """What Go writes of what it has read: `remarshal` in gitops-engine, pkg/diff."""
+    bare = written.removeprefix("*")
+    if value is None:
+        is_nil = bare != written or bare[:2] in ("[]", "{}") or bare in NULLABLE
+        return None if is_nil else ZEROES.get(bare, {})
+    if bare.startswith("[]"):
+        return [_encode(one, bare[2:], table) for one in value]
+    if bare.startswith("{}"):
+        return {key: _encode(one, bare[2:], table) for key, one in value.items()}
+    struct = table.struct(bare)
+    if struct is None:
+        text = builtin.canonical(value, bare) if bare in ("quantity", "duration") else value
+        return "".join(text.split()) if bare == "bytes" else text
+    fields = ((key, struct[key], _encode(one, struct[key].type, table)) for key, one in value.items())
+    return {key: one for key, field, one in fields if not (field.omitempty and _is_empty(one, field, table))}
+
+
+def _is_empty(value: Any, field: builtin.Field, table: builtin.Types) -> bool:
+    """What `omitempty` leaves out: a pointer only if it is nil, a struct never."""
+    if value is None or field.type.startswith("*"):
+        return value is None
+    return field.type not in NEVER_EMPTY and table.struct(field.type) is None and not value
+
+
+def _normalise(obj: dict, *, ignore_status: bool) -> dict:
+    """`Normalize` of gitops-engine, and the ignored status, which Argo CD's settings add by default."""
+    if ignore_status:
+        obj.pop("status", None)
+    if isinstance(obj.get("metadata"), dict):
+        obj["metadata"].pop("creationTimestamp", None)
+    version, kind = obj.get("apiVersion", ""), obj.get("kind")
+    if (version, kind) == ("v1", "Secret"):
+        data = {key: one or "" for key, one in (obj.get("data") or {}).items()}
+        for key, text in (obj.pop("stringData", None) or {}).items():
+            data[key] = base64.b64encode(str(text).encode()).decode()
+        if data:
+            obj["data"] = data
+    is_role = version.startswith("rbac.authorization.k8s.io/") and kind in ("Role", "ClusterRole")
+    if is_role and obj.get("rules") == []:
+        obj["rules"] = None
+    return obj
+
+
+def _defaulted(obj: dict, kube_version: str) -> dict:
+    """With scheme defaults, which a mistyped field prevents and an unknown one does not."""
+    misfits = builtin.misfits(obj, builtin.types(kube_version))
+    return obj if any(not one.is_unknown for one in misfits) else scheme_defaults.apply(obj, kube_version)
+
+
+# --- mode L
+
+
+def _without_place(obj: dict) -> dict:
+    """Without the namespace, and without annotations if there are none (`removeNamespaceAnnotation`)."""
+    metadata = {key: one for key, one in (obj.get("metadata") or {}).items() if key != "namespace"}
+    if not metadata.get("annotations", True):
+        del metadata["annotations"]
+    return {**obj, "metadata": metadata} if "metadata" in obj else obj
+
+
+def cut(original: Any, live: Any) -> Any:
+    """Live cut to the keys of what was applied; items by their place, further ones kept (`RemoveMapFields`)."""
+    if isinstance(original, dict) and isinstance(live, dict):
+        return {key: cut(one, live[key]) for key, one in original.items() if key in live}
+    if isinstance(original, list) and isinstance(live, list):
+        return [cut(original[n], one) if n < len(original) else one for n, one in enumerate(live)]
+    return live
+
+
+def _json_patch(original: dict, desired: dict, live: dict) -> dict:
+    """`CreateThreeWayJSONMergePatch`: changes from live without their nulls, and removals from what was applied."""
+    patch = {key: None for key in original if key not in desired}
+    for key, one in desired.items():
+        before, now = original.get(key), live.get(key)
+        if one is None:
+            if before is not None:
+                patch[key] = None
+        elif isinstance(one, dict) and isinstance(now, dict):
+            inner = _json_patch(before if isinstance(before, dict) else {}, one, now)
+            if inner:
+                patch[key] = inner
+        elif not same(one, now):
+            changes = _changes(one)
+            if changes or not isinstance(one, dict) or not one:
+                patch[key] = changes
+    return patch
+
+
+def _changes(value: Any) -> Any:
+    """A new map without nulls and without maps that held nothing else; empty maps are values."""
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _changes(one) for key, one in value.items() if one is not None}
+    return {key: one for key, one in inner.items() if one != {} or value[key] == {}}
+
+
+def _patched(live: Any, patch: Any) -> Any:
+    """RFC 7386 as evanphx/json-patch does it: a list replaces, and the maps in it lose their nulls."""
+    if isinstance(patch, list):
+        return [_patched({}, one) if isinstance(one, dict) else one for one in patch]
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(live) if isinstance(live, dict) else {}
+    for key, one in patch.items():
+        if one is None:
+            result.pop(key, None)
         else:
-            out[key] = _apply(live.get(key), value, inner, types)
-    return out
+            result[key] = _patched(result.get(key), one)
+    return result
 
 
-def _apply_list(live: Any, want: list, element: tuple[str, str], types: Types) -> list:
-    key, written = element
-    more = _MORE_KEYS.get(key)
-
-    def keyed(items: Any) -> dict:
-        found: dict = {}
-        for one in items or ():
-            name = (one.get(key), one.get(more[0], more[1]) if more else None)
-            if name in found:
-                raise ComparisonError(f"the key {name} is there twice")
-            found[name] = one
-        return found
-
-    had, wanted = keyed(live), keyed(want)
-    shared = iter([name for name in wanted if name in had])
-    out = []
-    for name, one in had.items():
-        name = next(shared) if name in wanted else name  # noqa: PLW2901  # our order in the live places
-        out.append(_apply(had[name], wanted[name], written, types) if name in wanted else one)
-    return out + [one for name, one in wanted.items() if name not in had]
+def _with_live_claims(original: dict, desired: dict, live: dict) -> dict:
+    """With the live claim templates of a StatefulSet, unless they differ in what was applied."""
+    kind, claims = desired.get("kind"), "volumeClaimTemplates"
+    specs = [obj.get("spec") or {} for obj in (original, desired, live)]
+    if kind != "StatefulSet" or not all(isinstance(spec.get(claims), list) for spec in specs):
+        return desired
+    known = cut(specs[0][claims], specs[2][claims])
+    found = specs[2][claims] if same(known, specs[1][claims]) else specs[1][claims]
+    return {**desired, "spec": {**specs[1], claims: found}}
 
 
-def _check_keys(value: Any, written: str, types: Types) -> None:
-    """Keys that are there twice below something that only we have."""
-    struct = types.struct(written) or {}
-    for key, one in value.items() if isinstance(value, dict) else ():
-        field = struct.get(key)
-        if field is not None and field.merge_key and isinstance(one, list):
-            _apply_list([], one, (field.merge_key, field.type.removeprefix("*")[2:]), types)
+def _strategic(original: Any, desired: dict, live: dict, name: str, table: builtin.Types) -> dict:
+    """Live after the three-way strategic merge patch (k8s.io/apimachinery, pkg/util/strategicpatch)."""
+    bare = name.removeprefix("*")
+    struct = table.struct(bare) or {}
+    original = original if isinstance(original, dict) else {}
+    result = {key: one for key, one in live.items() if key in desired or key not in original}
+    for key, one in desired.items():
+        written = bare[2:] if bare.startswith("{}") else struct[key].type if key in struct else "any"
+        now, before, place = live.get(key), original.get(key), (bare, key)
+        if one is None:
+            if now is not None:
+                result.pop(key)
+        elif isinstance(one, dict) and isinstance(now, dict) and place not in REPLACED:
+            inner = _strategic(before, one, now, written, table)
+            result[key] = {k: v for k, v in inner.items() if k in one} if place in RETAIN_KEYS else inner
+        elif isinstance(one, list) and isinstance(now, list) and (key in struct):
+            result[key] = _strategic_list(before, one, now, place, table)
+        else:
+            result[key] = _patched({}, one) if isinstance(one, dict) else one
+    return result
 
 
-def _drop(predicted: dict, want: dict, path: tuple) -> None:
-    holder: Any = predicted
-    wanted: Any = want
-    for step in path[:-1]:
-        try:
-            holder = holder[step]
-            wanted = wanted[step] if wanted is not None else None
-        except (KeyError, IndexError, TypeError):
-            if not isinstance(holder, dict | list):
-                return
-            wanted = None
-    if isinstance(holder, dict) and not (isinstance(wanted, dict) and path[-1] in wanted):
-        holder.pop(path[-1], None)
+def _strategic_list(
+    original: Any, desired: list, live: list, place: tuple[str, str], table: builtin.Types
+) -> list:
+    """Merged by key, or the desired list where the type has no key; of duplicates the first one wins."""
+    field = (table.struct(place[0]) or {})[place[1]]
+    if not field.merge_key and place != ("meta/v1.ObjectMeta", "finalizers"):
+        return desired
+
+    def key_of(item: Any) -> tuple:
+        return (item.get(field.merge_key) if isinstance(item, dict) else item,)
+
+    def join(one: Any, now: Any) -> Any:
+        if not isinstance(one, dict) or not isinstance(now, dict):
+            return one
+        before = next((item for item in original or () if key_of(item) == key_of(one)), None)
+        inner = _strategic(before, one, now, field.type.removeprefix("*")[2:], table)
+        return {key: value for key, value in inner.items() if key in one} if place in RETAIN_KEYS else inner
+
+    names = {key_of(item) for item in desired}
+    gone = {key_of(item) for item in original or ()} - names
+    present = [item for item in live if key_of(item) not in gone]
+    counts = {name: len([item for item in live if key_of(item) == name]) for name in names}
+    kept = [item for (name, n), item in numbered(desired, key_of) if n < counts[name] or not counts[name]]
+    return by_key(kept, present, key_of, join)

@@ -2,9 +2,8 @@
 
 Argo CD runs these functions on both sides of a comparison (gitops-engine, pkg/diff, `applyPatch`), so that a
 default is no drift even inside a list that is compared whole. The values are those of k8s.io/kubernetes,
-`pkg/apis/*/v1/defaults.go` and the `+default` markers; /work/shared/drift/catalogue.md section 3.1 has those
-that people report. Not in it, since no such function sets them: `apiVersion` and `kind` of volumeClaimTemplates
-(conversion), `resourceFieldRef.divisor` and `creationTimestamp` (serialisation), and all that admission sets.
+`pkg/apis/*/v1/defaults.go` and the `+default` markers. Not in it, since no such function
+sets them: `apiVersion` and `kind` of volumeClaimTemplates (conversion), `resourceFieldRef.divisor` and `creationTimestamp` (serialisation), and all that admission sets.
 
 Left out: rounding of resources to thousandths, resources of whole pods, ReplicationController, `resource.k8s.io`
 (not in Argo CD's scheme), versions of APIs that Kubernetes no longer serves.

@@ -51,8 +51,11 @@ def _is_built_in(look: Look) -> bool:
 
 # --- strip: nulls
 
+#: What a written null has in its text, and what a line that ends behind its colon may have there.
+_NULL_WORDS = ("null", "Null", "NULL", "~", ":,", ":}")
+_BLANKS = (": \n", ":\t", ":\r", ":  ", ": #")
 _WRITTEN_NULL = re.compile(r":[ \t]+(?:null|Null|NULL|~)(?=[\s,}#]|\Z)|:[,}]|!!null")
-_NO_VALUE = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
+_NO_VALUE = re.compile(r":[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
 def _may_hold_null(look: Look, _: Facts) -> bool:
@@ -63,9 +66,22 @@ def _may_hold_null(look: Look, _: Facts) -> bool:
     if look.kinds == {definitions.KIND}:
         return False
     text = look.text
-    if look.is_opaque or _WRITTEN_NULL.search(text) is not None:
+    if look.is_opaque:
         return True
-    return any(look.opens_nothing(match.start()) for match in _NO_VALUE.finditer(text))
+    if any(word in text for word in _NULL_WORDS) and _WRITTEN_NULL.search(text) is not None:
+        return True
+    return any(look.opens_nothing(colon) for colon in _line_ends(text))
+
+
+def _line_ends(text: str) -> Iterator[int]:
+    """The places of colons with nothing but blanks and a comment behind them on their line."""
+    if any(blank in text for blank in _BLANKS) or text.endswith(":"):
+        yield from (match.start() for match in _NO_VALUE.finditer(text))
+        return
+    colon = text.find(":\n")
+    while colon >= 0:
+        yield colon
+        colon = text.find(":\n", colon + 1)
 
 
 #: Argo CD takes it away before it compares (gitops-engine, pkg/diff, `Normalize`).
@@ -147,15 +163,18 @@ def _empty(obj: Object, facts: Facts) -> list[Path]:
     return remove(obj, found)
 
 
-#: The keys of keyed lists (`patchMergeKey`) with what stands before them on their line.
+#: Every `patchMergeKey` of k8s.io/api.
+_MERGE_KEYS = (
+    "containerPort", "devicePath", "ip", "mountPath", "name", "port", "resourceClaimName", "status", "topologyKey",
+    "type", "uid",
+)  # fmt: skip
+#: Such a key in a line of its own, with what stands before it, and in an element in braces.
 _KEYED = re.compile(
-    r"^([ \t]*(?:-[ \t]+)*[\"']?)(name|ip|topologyKey|containerPort|port|mountPath|devicePath|uid)"
-    r"[\"']?[ \t]*:[ \t]*(\S.*)?$",
-    re.MULTILINE,
+    rf"^([ \t]*(?:-[ \t]+)*[\"']?)({'|'.join(_MERGE_KEYS)})[\"']?[ \t]*:[ \t]*(\S.*)?$", re.MULTILINE
 )
+_FLOW_ELEMENT = re.compile(rf"\{{[^{{}}\n]*(?:{'|'.join(_MERGE_KEYS)})[\"']?[ \t]*:")
 #: Kinds without keyed lists and without quantities, whose texts are long or look as if they had some.
 _PLAIN = {"ConfigMap", "Secret", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy"}
-_FLOW_ELEMENT = re.compile(r"\{[^{}\n]*(?:name|ip|topologyKey|ort|Path|uid)[\"']?[ \t]*:")
 
 
 #: The fields besides the merge key that tell elements apart (`+listMapKey` in k8s.io/api), with their defaults.
@@ -243,7 +262,7 @@ def _known(obj: Object, facts: Facts) -> list[Path]:
 #: (pkg/apis/core/validation of Kubernetes).
 _QUANTITIES = re.compile(
     r"(?:cpu|memory|storage|hugepages-\w+|sizeLimit|divisor|[vV]alue|imumVolumeSize|capacity|/[\w.-]+)"
-    r"([\"']?)[ \t]*:[ \t]+([\"']?)([^\s\"',}\]]*)"
+    r"([\"']?)[ \t]*:[ \t]+([\"']?)([^\s\"',{}\[\]]*)"
 )
 #: Kinds with quantities by names of every sort.
 _QUOTAS = {"ResourceQuota", "LimitRange", "Node"}

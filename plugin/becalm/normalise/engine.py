@@ -95,7 +95,7 @@ def normalise(output: str, selection: Selection, cluster: Cluster) -> Normalised
             continue
         changes += done
         texts.append(document.separator + _written(document, render.value(document)))
-    return Normalised("".join(texts), tuple(changes))
+    return Normalised("".join(texts) if changes else output, tuple(changes))
 
 
 class Render:

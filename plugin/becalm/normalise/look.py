@@ -10,14 +10,16 @@ from functools import cached_property
 
 from becalm.manifests.stream import Document
 from becalm.normalise.rules import Rule
-from becalm.normalise.selectors import Key, Selector
+from becalm.normalise.selectors import Selector
 
 _KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
-_ROOT_IN_FLOW = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[{\[&!?]")
+#: A document in braces, or with all of its lines indented.
+_NO_ROOT_KEYS = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[ \t]+[^ \t#\n]|[{\[&!?])")
 _ALIAS = re.compile(r"[:,\[-][ \t]+\*[\w-]")
 _COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\r\n]|$)[ \t]*")
 _LEAD = re.compile(r"[ \-\"']*")
-_NEXT_ROOT = re.compile(r"\n(?=[^ \t#\r\n-])")
+_ROOT_KEY = re.compile(r"[\"']?([^\s\"':]+)[\"']?[ \t]*:(?=\s|\Z)")
+_NEXT_ROOT = re.compile(r"\n[^ \t#\r\n-]")
 _VALUES = {
     "false": re.compile(r"[\w!]"),
     "zero": re.compile(r"[-+.\d!]"),
@@ -36,7 +38,9 @@ class Look:
 
     def may_hold(self, rule: Rule) -> bool:
         """Whether a field that a rule names, and could change, may be in the document."""
-        return self.is_opaque or any(self._holds(rule, selector) for selector, _ in rule.targets)
+        if self.is_opaque:
+            return True
+        return any(self._holds(rule, selector) for selector, _ in rule.targets)
 
     @cached_property
     def is_opaque(self) -> bool:
@@ -44,10 +48,10 @@ class Look:
         text = self.text
         return (
             any(kind.endswith("List") for kind in self.kinds)
-            or _ROOT_IN_FLOW.match(text) is not None
-            or "<<" in text
+            or _NO_ROOT_KEYS.match(text) is not None
+            or ("<" in text and "<<" in text)
             or ("*" in text and "&" in text and _ALIAS.search(text) is not None)
-            or "\n? " in text
+            or ("?" in text and "\n? " in text)
         )
 
     def opens_nothing(self, colon: int) -> bool:
@@ -57,21 +61,34 @@ class Look:
 
     def _holds(self, rule: Rule, selector: Selector) -> bool:
         """Whether the block of the selector's first key holds the others, and the last one what it should."""
-        first, *names = [step.name for step in selector.steps if isinstance(step, Key)]
-        block = self._block(first)
+        keys = selector.keys
+        block = self._block(keys[0])
         if rule.verb == "fill":
-            return (bool(block) or not names) and all(name in block for name in names[:-1])
-        if not block or not all(name in block for name in names):
+            return (bool(block) or len(keys) == 1) and all(name in block for name in keys[1:-1])
+        if not block:
             return False
-        return rule.verb != "strip" or _shows([first, *names][-1], block, rule.when.value)
+        for name in keys[1:]:
+            if name not in block:
+                return False
+        return rule.verb != "strip" or _shows(keys[-1], block, rule.when.value)
 
     def _block(self, name: str) -> str:
         """The text of a key at the root, up to the next one; "" where there is none."""
         if name not in self._blocks:
-            start = _root_key(self.text, name)
-            end = None if start < 0 else _NEXT_ROOT.search(self.text, start)
-            self._blocks[name] = "" if start < 0 else self.text[start : end.start() if end else None]
+            start, end = self._roots.get(name, (0, 0))
+            self._blocks[name] = self.text[start:end]
         return self._blocks[name]
+
+    @cached_property
+    def _roots(self) -> dict[str, tuple[int, int]]:
+        """Where the keys at the root begin and end."""
+        starts = [0, *(match.end() - 1 for match in _NEXT_ROOT.finditer(self.text))]
+        found: dict[str, tuple[int, int]] = {}
+        for start, end in zip(starts, [*starts[1:], len(self.text)], strict=True):
+            match = _ROOT_KEY.match(self.text, start, end)
+            if match is not None:
+                found.setdefault(match[1], (start, end))
+        return found
 
 
 def kinds(text: str) -> set[str]:

@@ -53,10 +53,11 @@ Step = Key | AnyKey | Elements
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A parsed selector; its text is `str()` of it."""
+    """A parsed selector; its text is `str()` of it, `keys` are the names of the keys in it."""
 
     text: str
     steps: tuple[Step, ...]
+    keys: tuple[str, ...]
 
     def __str__(self) -> str:
         return self.text
@@ -107,7 +108,7 @@ def parse(text: str, *, where: str) -> Selector:
         at = match.end()
     if not steps:
         raise _bad(text, 0, where)
-    return Selector(text, tuple(steps))
+    return Selector(text, tuple(steps), tuple(step.name for step in steps if isinstance(step, Key)))
 
 
 def _plain(plain: str, text: str, at: int, where: str) -> list[Step]:

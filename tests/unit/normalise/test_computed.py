@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from functools import cache
+from random import Random
 
 import argocd
 import pytest
@@ -22,34 +22,50 @@ KINDS = (
     "rbac.authorization.k8s.io/v1/ClusterRole", "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration",
 )  # fmt: skip
 SCALARS = {
-    "string": st.sampled_from(["", "a", "b", "$(a)"]), "bool": st.booleans(), "int": st.integers(0, 3),
-    "float": st.sampled_from([0.0, 1.5]), "bytes": st.sampled_from(["", "YQ=="]),
-    "time": st.just("2024-01-01T00:00:00Z"), "duration": st.sampled_from(["1h", "1h0m0s"]),
-    "quantity": st.sampled_from(["1000m", "1", 1, 0.5, "1024Mi", "0", "1Gi"]),
-    "int-or-string": st.sampled_from([0, 80, "80", "25%"]), "any": st.sampled_from([None, {}, {"a": None}, "x"]),
+    "string": ["", "a", "b", "$(a)"], "bool": [False, True], "int": [0, 1, 80], "float": [0.0, 1.5],
+    "bytes": ["", "YQ=="], "time": ["2024-01-01T00:00:00Z"], "duration": ["1h", "1h0m0s"],
+    "quantity": ["1000m", "1", 1, 0.5, "1024Mi", "0", "1Gi"], "int-or-string": [0, 80, "80", "25%"],
+    "any": [None, {}, {"a": None}, "x"],
 }  # fmt: skip
+#: Where most of what charts write is.
+OFTEN = (
+    "spec",
+    "template",
+    "containers",
+    "env",
+    "ports",
+    "resources",
+    "limits",
+    "volumes",
+    "metadata",
+    "name",
+    "value",
+)
 
 
-@cache
-def values(written: str, depth: int) -> st.SearchStrategy:
-    """Values of a type, with nulls where Go takes them and many empty ones."""
+def value(choose: Random, written: str, depth: int) -> object:
+    """A value of a type, with nulls where Go takes them, many empty ones, and elements that are there twice."""
     written = written.removeprefix("*")
     if written.startswith("[]"):
-        return st.lists(values(written[2:], depth - 1), max_size=2 if depth > 0 else 0)
+        found = [
+            value(choose, written[2:], depth - 1) for _ in range(choose.randint(0, 3) if depth > 0 else 0)
+        ]
+        return found + copy.deepcopy(found[:1]) if choose.random() < 0.3 else found
     if written.startswith("{}"):
-        return st.dictionaries(
-            st.sampled_from(["a", "b.c/d"]), values(written[2:], depth - 1), max_size=2 if depth > 0 else 0
-        )
+        keys = choose.sample(["cpu", "memory", "b.c/d"], choose.randint(0, 2) if depth > 0 else 0)
+        return {key: value(choose, written[2:], depth - 1) for key in keys}
     struct = TYPES.struct(written)
     if struct is None:
-        return SCALARS[written]
+        return choose.choice(SCALARS[written])
     if depth <= 0:
-        return st.just({})
-    return st.lists(st.sampled_from(sorted(struct)), max_size=4, unique=True).flatmap(
-        lambda keys: st.fixed_dictionaries(
-            {key: st.none() | values(struct[key].type, depth - 1) for key in keys}
-        )
-    )
+        return {}
+    names = sorted(struct)
+    keys = [key for key in OFTEN if key in struct and choose.random() < 0.8]
+    keys += [key for key in choose.sample(names, min(len(names), 3)) if key not in keys]
+    choose.shuffle(keys)
+    return {
+        key: None if choose.random() < 0.1 else value(choose, struct[key].type, depth - 1) for key in keys
+    }
 
 
 @st.composite
@@ -57,7 +73,7 @@ def objects(draw: st.DrawFn) -> dict:
     """An object of a built-in kind that fits its type."""
     version, _, kind = draw(st.sampled_from(KINDS)).rpartition("/")
     obj = {"apiVersion": version, "kind": kind}
-    body = draw(values(TYPES.of(obj), 7))
+    body = value(Random(draw(st.integers(0, 2**32))), TYPES.of(obj), 9)
     body = {key: value for key, value in body.items() if key not in obj and key != "metadata"}
     return {
         **obj,
@@ -73,13 +89,13 @@ def facts() -> computed.Facts:
     return computed.Facts(kube_version="1.26", types=TYPES, definitions=engine.Definitions([]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(objects())
 def test_objects_of_the_types_fit_them(obj: dict) -> None:
     assert list(builtin.misfits(obj, TYPES)) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(objects(), st.sampled_from(sorted(computed.SETS)))
 def test_a_second_time_changes_nothing(obj: dict, name: str) -> None:
     computed.SETS[name].apply(obj, facts())
@@ -95,7 +111,7 @@ def without_null_entries(value: object) -> object:
     return [without_null_entries(one) for one in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(objects(), st.sampled_from(["nulls", "empty-fields", "raw-forms"]))
 def test_go_reads_the_same_before_and_after(obj: dict, name: str) -> None:
     before = argocd._encode(without_null_entries(obj), TYPES.of(obj), TYPES)
@@ -112,7 +128,7 @@ def test_go_reads_the_same_before_and_after(obj: dict, name: str) -> None:
 RULES = [rule for pack in packs.built_in() for rule in pack.rules if rule.computed]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     objects(),
     st.sampled_from([{}, {"default_flow_style": None}, {"default_flow_style": True}, {"default_style": '"'}]),
@@ -142,6 +158,16 @@ def test_kinds_that_are_left_out_by_name_hold_nothing_for_the_sets() -> None:
             fields = list(reachable(name, table)) if name else []
             assert not [one for one in fields if one.type.endswith("quantity")]
             assert {one.type for one in fields if one.merge_key} <= {"[]meta/v1.OwnerReference"}
+
+
+def test_all_merge_keys_are_looked_for() -> None:
+    found = {
+        field.merge_key
+        for release in ("1.29", "1.37")
+        for name in builtin._table()["types"]
+        for field in (builtin.types(release).struct(name) or {}).values()
+    }
+    assert found - {""} == set(computed._MERGE_KEYS)
 
 
 def reachable(name: str, table: Types) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -275,6 +276,8 @@ def spellings(text: str):
     yield text.replace(": ", " :  ")
     yield text.replace("\n", "   # about it\n")
     yield text.replace("\n", "\r\n")
+    yield re.sub(r": null$", ":", text, flags=re.MULTILINE).replace("\n", "\r\n")
+    yield textwrap.indent(text, "  ")
 
 
 @pytest.mark.parametrize("style", STYLES)
