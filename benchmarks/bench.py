@@ -17,6 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import normalising
+
 from becalm.derive import keys, seed
 from becalm.derive.labels import Application
 from becalm.pipeline import Request, render
@@ -170,6 +172,7 @@ def main() -> None:
         for chart, path in charts(directory).items():
             _chart(chart, path, seed_file, options.helm, options.pairs)
         _keys(options.pairs)
+        normalising.measure(options.pairs)
         start = statistics.median(
             timed(lambda: child([sys.executable, "-c", "pass"])) for _ in range(options.pairs)
         )

@@ -32,7 +32,6 @@ from becalm.normalise.rules import Condition, Reference, Rule, is_kind
 from becalm.normalise.selectors import AnyKey, Elements, Key, Selector
 
 _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
-_GLOB = re.compile(r"[*?\[]")
 #: Rules and packs that an object is left alone by, with commas between: `-core/status,-admission`.
 ANNOTATION = "becalm.dev/rules"
 #: Kinds that a reference has to name.
@@ -172,18 +171,18 @@ class _Index:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
-        self._known: dict[frozenset[str], list[Rule]] = {}
+        self._known: dict[tuple[frozenset[str], str | None], list[Rule]] = {}
 
     def wanted(self, look: Look, render: Render) -> list[Rule]:
         """The rules that could change a document, as far as texts tell."""
-        kinds = frozenset(look.kinds)
-        if kinds not in self._known:
-            self._known[kinds] = [
-                rule for rule in self._rules if _names_kind(rule, kinds) and _may_refer(rule, render)
+        key = (frozenset(look.kinds), look.group)
+        if key not in self._known:
+            self._known[key] = [
+                rule for rule in self._rules if _names_kind(rule, *key) and _may_refer(rule, render)
             ]
         return [
             rule
-            for rule in self._known[kinds]
+            for rule in self._known[key]
             if (
                 computed.SETS[rule.computed].may_be_in(look, render.facts)
                 if rule.computed
@@ -197,12 +196,15 @@ def _may_refer(rule: Rule, render: Render) -> bool:
     return not referred or any(render.of_kind(reference.kind) for reference in referred)
 
 
-def _names_kind(rule: Rule, kinds: frozenset[str]) -> bool:
+def _names_kind(rule: Rule, kinds: frozenset[str], group: str | None) -> bool:
     return any(
-        match.kind in kinds
-        or (_GLOB.search(match.kind) and any(fnmatch.fnmatchcase(kind, match.kind) for kind in kinds))
+        (group is None or _is_like(group, match.group)) and any(_is_like(kind, match.kind) for kind in kinds)
         for match in rule.match
     )
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    return pattern in (text, "*") or fnmatch.fnmatchcase(text, pattern)
 
 
 def _document(

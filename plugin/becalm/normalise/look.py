@@ -15,14 +15,20 @@ from becalm.normalise.selectors import Selector
 _KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
 #: A document in braces, or with all of its lines indented.
 _NO_ROOT_KEYS = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[ \t]+[^ \t#\n]|[{\[&!?])")
-_ALIAS = re.compile(r"[:,\[-][ \t]+\*[\w-]")
+_ANCHOR = re.compile(r"&(?<=[ \t]&)[\w-]")
+_VERSION = re.compile(
+    r"[\"']?apiVersion[\"']?[ \t]*:[ \t]+[\"']?([A-Za-z0-9./-]+)[\"']?[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)"
+)
 _COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\r\n]|$)[ \t]*")
+#: The first line below that is neither blank nor a comment: its indentation, and the first sign.
+_NEXT_LINE = re.compile(r"(?:\n[ \t\r]*(?:#[^\n]*)?(?=\n))*\n( *)([^\s#])")
+_GAP = re.compile(r"(?:\s|#[^\n]*\n)*")
 _LEAD = re.compile(r"[ \-\"']*")
 _ROOT_KEY = re.compile(r"[\"']?([^\s\"':]+)[\"']?[ \t]*:(?=\s|\Z)")
 _NEXT_ROOT = re.compile(r"\n[^ \t#\r\n-]")
 _VALUES = {
     "false": re.compile(r"[\w!]"),
-    "zero": re.compile(r"[-+.\d!]"),
+    "zero": re.compile(r"[-+]?\.?0|!"),
     "null": re.compile(r"!|null|Null|NULL|~"),
     "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&]"),
 }
@@ -50,9 +56,15 @@ class Look:
             any(kind.endswith("List") for kind in self.kinds)
             or _NO_ROOT_KEYS.match(text) is not None
             or ("<" in text and "<<" in text)
-            or ("*" in text and "&" in text and _ALIAS.search(text) is not None)
-            or ("?" in text and "\n? " in text)
+            or ("*" in text and "&" in text and _ANCHOR.search(text) is not None)
+            or _has_complex_key(text)
         )
+
+    @cached_property
+    def group(self) -> str | None:
+        """The API group of the document's object, "" for the core group; None where there may be several."""
+        match = None if self.is_opaque else _VERSION.match(self._block("apiVersion"))
+        return None if match is None else match[1].rpartition("/")[0]
 
     def opens_nothing(self, colon: int) -> bool:
         """Whether a key whose line ends behind its colon has no value: no deeper line or list element follows."""
@@ -91,6 +103,16 @@ class Look:
         return found
 
 
+def _has_complex_key(text: str) -> bool:
+    """Whether a line begins with a key in the long form (`? key`)."""
+    at_ = text.find("? ")
+    while at_ >= 0:
+        if not text[text.rfind("\n", 0, at_) + 1 : at_].strip(" \t-"):
+            return True
+        at_ = text.find("? ", at_ + 1)
+    return False
+
+
 def kinds(text: str) -> set[str]:
     """The kinds of a document's objects, and perhaps some more words."""
     start = _root_key(text, "kind")
@@ -119,12 +141,18 @@ def _shows(name: str, block: str, kind: str | None) -> bool:
         before = block[at_ - 1] if at_ else "\n"
         colon = _COLON.match(block, at_ + len(name)) if not (before.isalnum() or before in "_./") else None
         if colon is not None:
-            if kind is None or _VALUES[kind].match(block, colon.end()):
+            if kind is None or _VALUES[kind].match(block, _value(block, colon.end())):
                 return True
             if kind in ("empty", "null") and _opens_nothing(block, at_, colon.end()):
                 return True
         at_ = block.find(name, at_ + 1)
     return False
+
+
+def _value(block: str, colon: int) -> int:
+    """Where a value begins, on the key's line or below it."""
+    match = _GAP.match(block, colon)
+    return match.end() if match else colon
 
 
 def _opens_nothing(block: str, key: int, colon: int) -> bool:
@@ -133,9 +161,8 @@ def _opens_nothing(block: str, key: int, colon: int) -> bool:
     rest = block[colon : line_end if line_end >= 0 else None].strip()
     if rest and not rest.startswith("#"):
         return False
-    if line_end < 0:
-        return True
     start = block.rfind("\n", 0, key) + 1
-    indent = len(block[start:key]) - len(block[start:key].lstrip(" -\"'"))
-    following = block[line_end + 1 : line_end + 1 + indent + 2]
-    return len(following) - len(following.lstrip(" ")) <= indent and not following.strip().startswith("-")
+    indent = len(block[start:key]) - len(block[start:key].lstrip(" -"))
+    following = _NEXT_LINE.match(block, line_end) if line_end >= 0 else None
+    # An element of a list may stand in the column of the list's key.
+    return following is None or len(following[1]) + (following[2] == "-") <= indent

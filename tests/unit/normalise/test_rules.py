@@ -278,6 +278,8 @@ def spellings(text: str):
     yield text.replace("\n", "\r\n")
     yield re.sub(r": null$", ":", text, flags=re.MULTILINE).replace("\n", "\r\n")
     yield textwrap.indent(text, "  ")
+    yield re.sub(r"^( *)(.*:) (\S.*)$", r"\1\2\n\1        \3", text, flags=re.MULTILINE)
+    yield re.sub(r": null$", ":", text, flags=re.MULTILINE).replace("\n", "\n        \n   # about it\n\n")
 
 
 @pytest.mark.parametrize("style", STYLES)
