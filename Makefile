@@ -59,6 +59,10 @@ bench: $(STAMP) tools ## measure becalm beside stock helm
 fuzz: $(STAMP) tools ## run the property tests at length (tens of thousands of examples)
 	$(PY) -m pytest -n $(WORKERS) tests/properties --hypothesis-profile=long $(PYTEST_ARGS)
 
+.PHONY: docs
+docs: $(STAMP) ## write the pages that are made from the code
+	$(PY) tools/catalogue_page.py
+
 .PHONY: tools
 tools: ## fetch the pinned helm and kubectl into .tools (does nothing when they are there)
 	@$(if $(wildcard $(PY)),$(PY),$(PYTHON)) tools/get_tools.py

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Writes plugin/becalm/normalise/known_defaults.json from a list of defaults inside lists.
 
 python3 tools/known_defaults.py LIST, where each line of LIST is a JSON object with `group`, `version`, `kind`,

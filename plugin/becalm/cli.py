@@ -227,7 +227,7 @@ def _rules_show(arguments: argparse.Namespace) -> str:
     from becalm import explain  # noqa: PLC0415
     from becalm.normalise import packs  # noqa: PLC0415
 
-    return explain.shown(packs.built_in(), arguments.rule)
+    return explain.shown(packs.built_in(examples=True), arguments.rule)
 
 
 def _rules_check(arguments: argparse.Namespace) -> str:

@@ -227,3 +227,14 @@ def test_plugin_yaml_is_what_cmp_server_accepts() -> None:
         "metadata": {"name": "becalm"},
         "spec": {"generate": {"command": ["becalm", "generate"]}},
     }
+
+
+def test_rules_and_definitions_are_read_from_where_they_are_mounted(
+    pod: dict[str, Any], sidecar: dict[str, Any]
+) -> None:
+    environment = {entry["name"]: entry["value"] for entry in sidecar["env"]}
+    assert environment["BECALM_RULES_DIR"] == mounts(sidecar)["becalm-rules"]
+    assert environment["BECALM_DEFINITIONS_DIR"] == mounts(sidecar)["becalm-definitions"]
+    for name in ("becalm-rules", "becalm-definitions"):
+        (volume,) = [volume for volume in pod["volumes"] if volume["name"] == name]
+        assert volume["configMap"]["optional"] is True

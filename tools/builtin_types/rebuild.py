@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Writes plugin/becalm/normalise/builtin_types.json from Kubernetes' own Go types, one release after another.
 
 Needs Go and its module proxy: python3 tools/builtin_types/rebuild.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -12,15 +13,26 @@ from becalm.normalise.rules import Pack, load
 _FIRST = ("core.yaml", "definitions.yaml", "raw-defaults.yaml")
 
 
+#: The examples of a rule, as the catalogue's files are indented.
+_EXAMPLES = re.compile(r"^    examples:\n(?:      .*\n)+", re.MULTILINE)
+
+
 @cache
-def built_in() -> tuple[Pack, ...]:
-    """The packs of the catalogue: what concerns all kinds first, then by name."""
+def built_in(*, examples: bool = False) -> tuple[Pack, ...]:
+    """The packs of the catalogue: what concerns all kinds first, then by name.
+
+    Args:
+        examples: read those of the rules as well, which a render does not need and which take most of the time.
+    """
     folder = resources.files("becalm.normalise").joinpath("catalogue")
     files = sorted(
         (file for file in folder.iterdir() if file.name.endswith(".yaml")),
         key=lambda file: (file.name not in _FIRST, file.name),
     )
-    return tuple(load(file.read_text("utf-8"), where=file.name, checked=False) for file in files)
+    texts = ((file.name, file.read_text("utf-8")) for file in files)
+    return tuple(
+        load(text if examples else _EXAMPLES.sub("", text), where=name, checked=False) for name, text in texts
+    )
 
 
 def read(path: Path) -> Pack:

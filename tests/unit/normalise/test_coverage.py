@@ -73,7 +73,7 @@ def stands(match: Match, group: str, kind: str) -> bool:
 def changed() -> list[tuple[Rule, Steps]]:
     """What rules really change in their examples."""
     found = []
-    for rule in (rule for pack in packs.built_in() for rule in pack.rules):
+    for rule in (rule for pack in packs.built_in(examples=True) for rule in pack.rules):
         for example in rule.examples:
             text = "".join(f"---\n{yamlio.dump(dict(obj))}" for obj in (example.before, *example.others))
             cluster = Cluster(namespace="n", kube_version=example.kube_version)

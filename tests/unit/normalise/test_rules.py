@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import subprocess
+import sys
 import textwrap
 from collections.abc import Sequence
 from importlib import resources
@@ -14,11 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from becalm.errors import ManifestError, RuleError
-from becalm.normalise import engine, examples, packs, policy, rules
+from becalm.manifests.objects import ObjectId
+from becalm.normalise import builtin, engine, examples, packs, policy, rules
 from becalm.normalise.policy import Say
+from becalm.normalise.selectors import Key, Selector
 
 CATALOGUE = sorted(Path(str(resources.files("becalm.normalise") / "catalogue")).glob("*.yaml"))
-BUILT_IN = packs.built_in()
+BUILT_IN = packs.built_in(examples=True)
 ALL = [rule for pack in BUILT_IN for rule in pack.rules]
 USUAL = [rule for rule in ALL if rule.enabled]
 EXAMPLES = [(rule, example) for rule in ALL for example in rule.examples]
@@ -40,6 +45,11 @@ def test_the_catalogue_has_the_form_of_rule_files(path: Path) -> None:
 def test_every_example_holds(outcome: examples.Outcome) -> None:
     """And every rule has one that it changes and one that it leaves alone."""
     assert outcome.problem == ""
+
+
+def test_a_render_reads_the_same_rules_without_their_examples() -> None:
+    bare = [dataclasses.replace(rule, examples=()) for rule in ALL]
+    assert [rule for pack in packs.built_in() for rule in pack.rules] == bare
 
 
 def test_ids_are_unique_and_reasons_are_sentences() -> None:
@@ -316,3 +326,58 @@ def test_aliases_and_merges_hide_nothing() -> None:
         "kind: ServiceAccount\napiVersion: v1\nmetadata: {name: a}\nx: &e {secrets: []}\n<<: *e\n",
     ):
         assert normalise(text, ALL).changes != ()
+
+
+#: Written by its controller, where a role aggregates; any other role keeps its rules.
+NOT_LEFT_OUT_BY_GO = {"core/aggregated-role-rules"}
+
+
+@pytest.mark.parametrize("release", ["1.29", "1.37"])
+def test_no_rule_takes_away_a_field_that_must_be_there(release: str) -> None:
+    """What Go leaves out where it is empty, nobody requires."""
+    table = builtin.types(release)
+    checked = 0
+    for rule in ALL:
+        if rule.verb != "strip" or rule.id in NOT_LEFT_OUT_BY_GO:
+            continue
+        for key in builtin._table()["kinds"]:
+            version, _, kind = key.rpartition("/")
+            group = version.rpartition("/")[0]
+            owner = ObjectId(kind=kind, namespace="", name="a", group=group)
+            if not any(
+                dataclasses.replace(match, name="*", namespace="*").fits(owner) for match in rule.match
+            ):
+                continue
+            for selector, _ in rule.targets:
+                field = resolved(selector, table, table.of({"apiVersion": version, "kind": kind}))
+                if field is not None:
+                    checked += 1
+                    assert field.omitempty, (rule.id, key, selector.text)
+    assert checked > 100
+
+
+def resolved(selector: Selector, table: builtin.Types, name: str) -> builtin.Field | None:
+    """The type of the field that a selector names; None for keys of maps, elements and other kinds."""
+    field, written = None, name
+    for step in selector.steps:
+        written = written.removeprefix("*")
+        if isinstance(step, Key):
+            field = (table.struct(written) or {}).get(step.name)
+            if field is None:
+                return None
+            written = field.type
+        elif written[:2] in ("[]", "{}"):
+            field, written = None, written[2:]
+        else:
+            return None
+    return field
+
+
+def test_the_page_of_the_catalogue_is_fresh() -> None:
+    """After a change of rules: make docs."""
+    root = Path(__file__).resolve().parents[3]
+    made = subprocess.run(
+        [sys.executable, "-c", "import catalogue_page as c; print(c.page(), end='')"],
+        cwd=root / "tools", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert made.stdout == (root / "docs" / "catalogue.md").read_text()

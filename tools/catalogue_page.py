@@ -1,0 +1,68 @@
+"""Writes docs/catalogue.md from the built-in rules: python3 tools/catalogue_page.py (a test fails when it is stale)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from becalm.normalise import computed, ignores, packs
+from becalm.normalise.rules import Pack, Rule
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "catalogue.md"
+HEAD = """# Built-in rules
+
+Made from the catalogue by `make docs`; do not edit. [Rules](rules.md) explains how to switch them and how to write your
+own. `becalm rules show ID` shows one with its examples. *By name* means that the rule acts only when a switch
+names it (`+PACK/RULE`), not with its pack.
+"""
+IGNORES = """
+## What no rule can help with
+
+`becalm ignore` writes `ignoreDifferences` for these. The first column says whether it finds them in the render by
+itself; the others are asked for with `--entry ID`.
+
+| found | entry | why rendering cannot help |
+| --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    parts = [HEAD]
+    for pack in packs.built_in():
+        parts.append(
+            f"\n## {pack.id}\n\n{pack.title}.{_when(pack)}\n\n| rule | acts | verb | fields | why |\n"
+        )
+        parts.append("| --- | --- | --- | --- | --- |\n")
+        parts += [_row(rule) for rule in pack.rules]
+    parts.append(IGNORES)
+    parts += [
+        f"| {'yes' if entry.is_found else ''} | `{entry.id}` | {entry.reason} |\n"
+        for entry in ignores.entries()
+    ]
+    return "".join(parts)
+
+
+def _when(pack: Pack) -> str:
+    return "" if pack.enabled else f" Off until it is switched on: `+{pack.id}`."
+
+
+def _row(rule: Rule) -> str:
+    name = rule.id.partition("/")[2]
+    acts = "by name" if rule.by_name else "yes" if rule.enabled else "with its pack"
+    return f"| `{name}` | {acts} | {rule.verb} | {'<br>'.join(_fields(rule))} | {rule.reason} |\n"
+
+
+def _fields(rule: Rule) -> Iterator[str]:
+    if rule.computed:
+        yield computed.SETS[rule.computed].about
+        return
+    shown = 6
+    for selector, _ in rule.targets[:shown]:
+        yield f"`{selector}`"
+    if len(rule.targets) > shown:
+        yield f"and {len(rule.targets) - shown} more"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
