@@ -87,6 +87,8 @@ def _line_ends(text: str) -> Iterator[int]:
 
 #: Argo CD takes it away before it compares (gitops-engine, pkg/diff, `Normalize`).
 _OWN_TIME: Path = ("metadata", "creationTimestamp")
+#: Null is how a manifest of another strategy has the server take its own default away, under server-side apply.
+_UNSET = "rollingUpdate"
 
 
 def _nulls(obj: Object, facts: Facts) -> list[Path]:
@@ -95,7 +97,7 @@ def _nulls(obj: Object, facts: Facts) -> list[Path]:
         found = [
             path
             for path, value, field, _ in builtin.walk(obj, facts.types)
-            if value is None and field is not None and path != _OWN_TIME
+            if value is None and field is not None and path != _OWN_TIME and path[-1] != _UNSET
         ]
         return remove(obj, [*found, *_null_entries(obj, facts.types)])
     found = [("metadata", *path) for path in _nulls_below(obj.get("metadata"))]

@@ -32,7 +32,7 @@ def remove(obj: Object, paths: Sequence[Path]) -> list[Path]:
     for path in sorted(paths, key=_elements_last_first):
         holder: Any = at(obj, path[:-1])
         del holder[path[-1]]
-        if not holder and path[-2:-1] in (("annotations",), ("labels",)):
+        if not holder and path[-3:-1] in (("metadata", "annotations"), ("metadata", "labels")):
             # An empty map of these is dropped by the server, which would show as a difference itself.
             outer: Any = at(obj, path[:-2])
             del outer[path[-2]]

@@ -49,9 +49,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """What must be there, must not be there, and must have a value."""
+    """What must be there (all of it, or any of it), must not be there, and must have a value."""
 
     present: tuple[Selector, ...] = ()
+    any: tuple[Selector, ...] = ()
     absent: tuple[Selector, ...] = ()
     equals: tuple[tuple[Selector, Value], ...] = ()
 
@@ -59,6 +60,7 @@ class Fields:
         """Whether all of it holds for a value."""
         return (
             all(selector.find(value) for selector in self.present)
+            and (not self.any or any(selector.find(value) for selector in self.any))
             and not any(selector.find(value) for selector in self.absent)
             and all(
                 any(_same(at(value, path), wanted) for path in selector.find(value))
@@ -290,6 +292,7 @@ def condition(entry: Mapping[str, Any], where: str) -> Condition:
 def _fields(entry: Mapping[str, Any], where: str) -> Fields:
     return Fields(
         present=tuple(selectors.parse(text, where=where) for text in entry.get("present", ())),
+        any=tuple(selectors.parse(text, where=where) for text in entry.get("any", ())),
         absent=tuple(selectors.parse(text, where=where) for text in entry.get("absent", ())),
         equals=tuple(
             (selectors.parse(text, where=where), wanted) for text, wanted in entry.get("equals", {}).items()
