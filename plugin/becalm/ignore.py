@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from becalm.errors import RuleError
@@ -22,7 +22,11 @@ Form = Literal["application", "argocd-cm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignored:
-    """What to ignore of one object, why, and what it takes and risks; `pointers` and `jq` are Argo CD's."""
+    """What to ignore of one object, why, and what it takes and risks; `pointers` and `jq` are Argo CD's.
+
+    The owner's namespace is "" where it may have none, since Argo CD compares it with that of the live object
+    (util/argo/normalizers), and its name where the server makes it up.
+    """
 
     owner: ObjectId
     entry: str
@@ -64,12 +68,23 @@ def ignored(request: Request, wanted: Wanted) -> list[Ignored]:
                 is_asked = entry.id in chosen
                 cases = [case for case in entry.cases if _is_meant(case, is_asked, owner, obj, shown)]
                 if cases:
-                    found.append(_ignored(owner, obj, entry, cases))
+                    found.append(_ignored(_place(owner, obj, shown), obj, entry, cases))
             own = [selector for match, selector in fields if _matches(match, owner) and selector.find(obj)]
             if own:
-                found.append(_asked(owner, own))
+                found.append(_asked(_place(owner, obj, shown), own))
     _refuse_unused(fields, found, wanted)
     return found
+
+
+def _place(owner: ObjectId, obj: Object, shown: Render) -> ObjectId:
+    metadata: Any = obj["metadata"]
+    # Of custom kinds only the cluster knows whether they have a namespace.
+    is_placed = bool(metadata.get("namespace")) or bool(shown.facts.types.of(obj))
+    return replace(
+        owner,
+        namespace=owner.namespace if is_placed else "",
+        name=owner.name if metadata.get("name") else "",
+    )
 
 
 def _chosen(names: Sequence[str]) -> set[str]:
@@ -155,17 +170,24 @@ def _field(text: str) -> tuple[_Target, Selector]:
 
 def _matches(target: _Target, owner: ObjectId) -> bool:
     group, kind, name = target
-    return (group, kind) == (owner.group, owner.kind) and name in ("", owner.name)
+    return (group, kind) == (owner.group, owner.kind) and (not name or owner.name in ("", name))
 
 
 def _refuse_unused(
     fields: Sequence[tuple[_Target, Selector]], found: Sequence[Ignored], wanted: Wanted
 ) -> None:
-    """A field that no object has is a mistake, and an entry for it would do nothing."""
+    """A field or an entry that no object has is a mistake, and what is written for it would do nothing."""
+    for entry in wanted.entries:
+        if not any(one.entry == entry for one in found):
+            raise RuleError(
+                f"no object in the output is one of {entry!r}",
+                where="--entry",
+                hint="`becalm rules ignores` tells what it is for",
+            )
     texts = {(one.owner, expression) for one in found for expression in (*one.pointers, *one.jq)}
     for (target, selector), text in zip(fields, wanted.fields, strict=True):
         expression = ignores.pointer(selector) or ignores.jq(selector)
-        if not any(_matches(target, owner) and expression == written for owner, written in texts):
+        if not any(_matches(target, owner) and expression == text_ for owner, text_ in texts):
             raise RuleError(
                 f"no object in the output has {text!r}",
                 where="--field",
@@ -176,6 +198,9 @@ def _refuse_unused(
 def written(found: Sequence[Ignored], form: Form) -> str:
     """YAML with the reasons as comments: fields of an Application, or of the ConfigMap argocd-cm."""
     out = "".join(f"# {line}\n" for line in _comments(found))
+    options = _sync_options(found)
+    if form == "argocd-cm" and options:
+        out += f"# The Application needs these sync options as well: {', '.join(options)}\n"
     value = _application(found) if form == "application" else _argocd_cm(found)
     return out + yamlio.dump(value)
 
@@ -191,20 +216,32 @@ def _comments(found: Sequence[Ignored]) -> Iterator[str]:
 
 
 def _application(found: Sequence[Ignored]) -> dict[str, Any]:
-    spec: dict[str, Any] = {"ignoreDifferences": [_difference(one) for one in found]}
-    options = list(dict.fromkeys(option for one in found for option in one.sync_options))
+    owners = dict.fromkeys(one.owner for one in found)
+    spec: dict[str, Any] = {
+        "ignoreDifferences": [
+            _difference(owner, [one for one in found if one.owner == owner]) for owner in owners
+        ]
+    }
+    options = _sync_options(found)
     if options:
         spec["syncPolicy"] = {"syncOptions": options}
     return {"spec": spec}
 
 
-def _difference(one: Ignored) -> dict[str, Any]:
-    owner = one.owner
+def _sync_options(found: Sequence[Ignored]) -> list[str]:
+    return list(dict.fromkeys(option for one in found for option in one.sync_options))
+
+
+def _difference(owner: ObjectId, found: Sequence[Ignored]) -> dict[str, Any]:
     difference: dict[str, Any] = {"group": owner.group} if owner.group else {}
-    difference |= {"kind": owner.kind, "name": owner.name}
+    difference["kind"] = owner.kind
+    if owner.name:
+        difference["name"] = owner.name
     if owner.namespace:
         difference["namespace"] = owner.namespace
-    return difference | _expressions(one.pointers, one.jq)
+    pointers = dict.fromkeys(pointer for one in found for pointer in one.pointers)
+    jq = dict.fromkeys(expression for one in found for expression in one.jq)
+    return difference | _expressions(list(pointers), list(jq))
 
 
 def _expressions(pointers: Sequence[str], jq: Sequence[str]) -> dict[str, Any]:

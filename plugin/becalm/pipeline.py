@@ -45,7 +45,7 @@ class Request:
     of the render in seconds since 1970, on which the windows of certificates depend, and nothing else.
     `epoch` is the app's, `item_epochs` are by item (`Secret/db/password`); raising one gives new values.
     `epochs_where` is the parameter or option that gave the latter. `rule_files` are the operator's packs of
-    normalisation rules, `operator` and `app` say which rules act, `app_scope` is where the app has a say, and
+    normalisation rules, `operator`, `app` and `by_hand` say which rules act, `app_scope` is where the app has a say, and
     `definitions` are files of the CustomResourceDefinitions that the cluster has.
     """
 
@@ -67,6 +67,7 @@ class Request:
     rule_files: tuple[Path, ...] = ()
     operator: tuple[Say, ...] = ()
     app: tuple[Say, ...] = ()
+    by_hand: Say | None = None
     app_scope: Scope = field(default_factory=Scope)
     definitions: tuple[Path, ...] = ()
 
@@ -143,6 +144,7 @@ def select(request: Request) -> Selection:
         app=(Say(where=application.NAME, switches=own.switches), *request.app),
         app_packs=() if own.pack is None else (own.pack,),
         scope=request.app_scope,
+        last=request.by_hand,
     )
 
 

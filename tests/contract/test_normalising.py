@@ -158,6 +158,8 @@ def test_a_file_beside_the_chart_switches_and_writes_rules(chart):
     assert done.returncode == 0, done.stderr
     assert "clusterIP: ''" in done.stdout
     assert "ports" not in done.stdout
+    by_hand = render("render", chart, "--rule=+core/service-empty-addresses").stdout
+    assert "clusterIP" not in by_hand
     found = json.loads(render("explain", chart, "--output=json").stdout)["changes"]
     assert [(one["rule"], one["switched_by"]) for one in found if one["object"] == "Service/n/a"] == [
         ("app/port", "the application's rules")
@@ -297,7 +299,6 @@ def test_ignore_writes_what_no_manifest_can_prevent(chart):
         "  - group: gateway.networking.k8s.io\n"
         "    kind: HTTPRoute\n"
         "    name: web\n"
-        "    namespace: 'n'\n"
         "    jqPathExpressions:\n"
         "    - .spec.rules[]?.backendRefs[]?.weight\n"
     )

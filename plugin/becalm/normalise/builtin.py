@@ -107,6 +107,13 @@ def _table() -> dict[str, Any]:
 
 
 @cache
+def known() -> frozenset[tuple[str, str]]:
+    """The group and the name of every kind, of every release."""
+    parts = (key.rpartition("/") for key in _table()["kinds"])
+    return frozenset((version.rpartition("/")[0], kind) for version, _, kind in parts)
+
+
+@cache
 def names() -> frozenset[str]:
     """All kinds, of every release, without group and version."""
     return frozenset(key.rpartition("/")[2] for key in _table()["kinds"])

@@ -18,7 +18,7 @@ from becalm.normalise import builtin, defaults, definitions, known
 from becalm.normalise.builtin import Types
 from becalm.normalise.defaults import Schema
 from becalm.normalise.definitions import Definitions
-from becalm.normalise.look import Look
+from becalm.normalise.look import GAP, Look, opens_nothing
 from becalm.normalise.places import at, remove
 
 
@@ -46,43 +46,28 @@ class Computed:
 
 
 def _is_built_in(look: Look) -> bool:
-    return not look.kinds.isdisjoint(builtin.names())
+    return not look.kinds or not look.kinds.isdisjoint(builtin.names())
 
 
 # --- strip: nulls
 
-#: What a written null has in its text, and what a line that ends behind its colon may have there.
-_NULL_WORDS = ("~", "null", ":,", ":}", "Null", "NULL")
-_BLANKS = ((" ", ": \n"), (" ", ":  "), ("\t", ":\t"), ("\r", ":\r"), ("#", ": #"))
-_WRITTEN_NULL = re.compile(r":(?:\s|#[^\n]*\n)+(?:null|Null|NULL|~)(?=[\s,}#]|\Z)|:[,}]|!!null")
-_NO_VALUE = re.compile(r":[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
+_NULL_WORDS = ("~", "null", "Null", "NULL")
+_WRITTEN_NULL = re.compile(rf":(?=[ \t\n]){GAP}(?:null|Null|NULL|~)(?=[\s#]|\Z)|!!null")
+_NO_VALUE = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
 def _may_hold_null(look: Look, _: Facts) -> bool:
     """Whether some key has no value: nothing deeper stands below it, or it says null.
 
-    Definitions are left alone: what is null in them is data of a schema, or the time that nobody compares.
+    Of definitions only the metadata counts: what is null in them elsewhere is data of a schema. Data of
+    ConfigMaps and Secrets is never touched.
     """
-    if look.kinds == {definitions.KIND}:
-        return False
-    text = look.text
+    text = look.block("metadata") if look.kinds == {definitions.KIND} else look.shallow
     if look.is_opaque:
         return True
     if any(word in text for word in _NULL_WORDS) and _WRITTEN_NULL.search(text) is not None:
         return True
-    return any(look.opens_nothing(colon) for colon in _line_ends(text))
-
-
-def _line_ends(text: str) -> Iterator[int]:
-    """The places of colons with nothing but blanks and a comment behind them on their line."""
-    # A single sign is found much faster than two.
-    if any(sign in text and blank in text for sign, blank in _BLANKS) or text.endswith(":"):
-        yield from (match.start() for match in _NO_VALUE.finditer(text))
-        return
-    colon = text.find(":\n")
-    while colon >= 0:
-        yield colon
-        colon = text.find(":\n", colon + 1)
+    return any(opens_nothing(text, match.start()) for match in _NO_VALUE.finditer(text))
 
 
 #: Argo CD takes it away before it compares (gitops-engine, pkg/diff, `Normalize`).
@@ -92,35 +77,35 @@ _UNSET = "rollingUpdate"
 
 
 def _nulls(obj: Object, facts: Facts) -> list[Path]:
-    """Nulls that the API server drops: by type, by schema where one is at hand, and in any object's metadata."""
+    """Nulls that mean their absence: of fields by type, by schema where one is at hand, and in metadata.
+
+    A key of a map, such as a selector, a ConfigMap's data or a request, is kept: Go reads "" or 0 there, which
+    is another thing than no key. Only annotations without a value are taken away.
+    """
     if facts.types.of(obj):
         found = [
             path
             for path, value, field, _ in builtin.walk(obj, facts.types)
             if value is None and field is not None and path != _OWN_TIME and path[-1] != _UNSET
         ]
-        return remove(obj, [*found, *_null_entries(obj, facts.types)])
-    found = [("metadata", *path) for path in _nulls_below(obj.get("metadata"))]
-    found += [path for path in _creation_timestamps(obj) if path not in found]
-    done = remove(obj, [path for path in found if path != _OWN_TIME])
+        return remove(obj, [*found, *_annotations(obj)])
+    found = [*_annotations(obj), *_creation_timestamps(obj)]
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        found += [("metadata", key) for key, value in metadata.items() if value is None]
+    done = remove(obj, [path for path in dict.fromkeys(found) if path != _OWN_TIME])
     schema = facts.definitions.schema(obj)
     return done + (defaults.prune_nulls(obj, schema) if schema is not None else [])
 
 
-def _null_entries(obj: Object, types: Types) -> Iterator[Path]:
-    """Keys of maps, such as labels or a ConfigMap's data, that have no value."""
-    for path, value, field, _ in builtin.walk(obj, types):
-        if field is not None and field.type.removeprefix("*").startswith("{}") and isinstance(value, dict):
-            yield from ((*path, key) for key, one in value.items() if one is None)
-
-
-def _nulls_below(value: Value) -> Iterator[Path]:
-    if isinstance(value, dict):
-        for key, one in value.items():
-            if one is None:
-                yield (key,)
-            else:
-                yield from ((key, *path) for path in _nulls_below(one))
+def _annotations(obj: Object) -> Iterator[Path]:
+    """Annotations of the object, and of its pod template, that have no value."""
+    for holder in (("metadata",), ("spec", "template", "metadata")):
+        value: Any = obj
+        for step in (*holder, "annotations"):
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            yield from ((*holder, "annotations", key) for key, one in value.items() if one is None)
 
 
 def _creation_timestamps(obj: Object) -> Iterator[Path]:
@@ -146,11 +131,11 @@ def _unknown(obj: Object, facts: Facts) -> list[Path]:
     return remove(obj, found)
 
 
-_EMPTY = re.compile(r"[\[{\"'][\]}\"']|:[ \t]*\n")
+_EMPTY = re.compile(r"\[[ \t]*\]|\{[ \t]*\}|\"\"|''|[|>][-+0-9]*[ \t]*\n|!!")
 
 
 def _may_hold_empty(look: Look, _: Facts) -> bool:
-    return _is_built_in(look) and _EMPTY.search(look.text) is not None
+    return _is_built_in(look) and (look.is_opaque or _EMPTY.search(look.text) is not None)
 
 
 def _empty(obj: Object, facts: Facts) -> list[Path]:
@@ -171,11 +156,12 @@ _MERGE_KEYS = (
     "containerPort", "devicePath", "ip", "mountPath", "name", "port", "resourceClaimName", "status", "topologyKey",
     "type", "uid",
 )  # fmt: skip
-#: Such a key in a line of its own, with what stands before it, and in an element in braces.
+#: Such a key in a line of its own, or first in an element's, with its value.
 _KEYED = re.compile(
-    rf"^([ \t]*(?:-[ \t]+)*[\"']?)({'|'.join(_MERGE_KEYS)})[\"']?[ \t]*:[ \t]*(\S.*)?$", re.MULTILINE
+    rf"^([ \t]*)(-[ \t]+)?[\"']?({'|'.join(_MERGE_KEYS)})[\"']?[ \t]*:{GAP}[\"']?([^\n]*)$", re.MULTILINE
 )
-_FLOW_ELEMENT = re.compile(rf"\{{[^{{}}\n]*(?:{'|'.join(_MERGE_KEYS)})[\"']?[ \t]*:")
+#: Elements whose keys stand in columns of their own.
+_WIDE = re.compile(r"^[ \t]*-(?:[ \t]{2,}|[ \t]+-[ \t])", re.MULTILINE)
 #: Kinds without keyed lists and without quantities, whose texts are long or look as if they had some.
 _PLAIN = {"ConfigMap", "Secret", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy"}
 
@@ -185,45 +171,55 @@ _MORE_KEYS = {"containerPort": (("protocol", "TCP"),), "port": (("protocol", "TC
 
 
 def _may_hold_duplicates(look: Look, _: Facts) -> bool:
-    """Whether some key of an element has one value twice in one column, or elements are not written in lines."""
-    if not _is_built_in(look) or look.kinds <= _PLAIN:
+    """Whether some key of an element has one value twice at one depth."""
+    if not _is_built_in(look) or (look.kinds and look.kinds <= _PLAIN):
         return False
-    if look.is_opaque or _FLOW_ELEMENT.search(look.text) is not None:
+    if look.is_opaque or _WIDE.search(look.text) is not None:
         return True
-    found = [(len(match[1]), match[2], match[3]) for match in _KEYED.finditer(look.text)]
+    found = [
+        (len(match[1]) + (2 if match[2] else 0), match[3], match[4].partition(" #")[0].rstrip(" \t\"'"))
+        for match in _KEYED.finditer(look.text)
+    ]
     return len(set(found)) < len(found)
 
 
 def _duplicates(obj: Object, facts: Facts) -> list[Path]:
-    """Elements of keyed lists whose key was there before: the same element again, or an overridden variable."""
-    found: list[Path] = []
+    """Elements of keyed lists that say nothing: the same element again, or a variable that a later one sets."""
+    found: set[Path] = set()
+    order: list[Path] = []
     for path, value, field, _ in builtin.walk(obj, facts.types):
-        if field is not None and field.merge_key and isinstance(value, list):
-            if any(path[: len(one)] == one for one in found):
-                continue
-            found += [(*path, index) for index in _doubled(value, field.merge_key, path[-1] == "env")]
-    return remove(obj, found)
-
-
-def _doubled(elements: list[Value], key: str, are_variables: bool) -> list[int]:
-    seen: dict[tuple[Any, ...], int] = {}
-    doubled = []
-    for index, element in enumerate(elements):
-        if not isinstance(element, dict) or not isinstance(element.get(key), str | int):
+        if field is None or not field.merge_key or not isinstance(value, list):
             continue
-        identity = (element[key], *(element.get(name, usual) for name, usual in _MORE_KEYS.get(key, ())))
-        if identity not in seen:
-            seen[identity] = index
-        elif element == elements[seen[identity]]:
-            doubled.append(index)
-        elif are_variables and not _is_read(elements[seen[identity] : index], str(element[key])):
-            # The last one counts in a container, and nothing between them reads the first.
-            doubled.append(seen[identity])
-            seen[identity] = index
+        if any(path[:length] in found for length in range(1, len(path))):
+            continue
+        for index in _doubled(value, field.merge_key, is_env=path[-1] == "env"):
+            order.append((*path, index))
+            found.add((*path, index))
+    return remove(obj, order)
+
+
+def _doubled(elements: list[Value], key: str, *, is_env: bool) -> list[int]:
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for index, element in enumerate(elements):
+        if isinstance(element, dict) and isinstance(element.get(key), str | int):
+            more = (element.get(name, usual) for name, usual in _MORE_KEYS.get(key, ()))
+            places.setdefault((element[key], *more), []).append(index)
+    doubled: list[int] = []
+    for identity, indices in places.items():
+        if len(indices) == 1:
+            continue
+        if is_env and _is_read(elements[indices[0] + 1 : indices[-1] + 1], str(identity[0])):
+            continue
+        if all(elements[index] == elements[indices[0]] for index in indices):
+            doubled += indices[1:]
+        elif is_env:
+            # The last one counts in a container, and nothing up to there reads an earlier one.
+            doubled += indices[:-1]
     return doubled
 
 
 def _is_read(elements: list[Value], name: str) -> bool:
+    """Whether the value of some variable has a reference to another one."""
     return any(isinstance(one, dict) and f"$({name})" in str(one.get("value")) for one in elements)
 
 
@@ -231,9 +227,11 @@ def _is_read(elements: list[Value], name: str) -> bool:
 
 
 def _may_be_defined(look: Look, facts: Facts) -> bool:
-    return any(
-        kind not in builtin.names() and kind != definitions.KIND and facts.definitions.may_know(kind)
-        for kind in look.kinds
+    if look.kinds == {definitions.KIND} or look.group == "":
+        return False
+    return not look.kinds or any(
+        (look.group, kind) not in builtin.known() and facts.definitions.may_know(kind)
+        for kind in sorted(look.kinds)
     )
 
 
@@ -247,7 +245,7 @@ def _defined_everywhere(obj: Object, facts: Facts) -> list[Path]:
 
 
 def _may_be_known(look: Look, _: Facts) -> bool:
-    return any(kind.lower() in known.kinds() for kind in look.kinds)
+    return not look.kinds or any(kind.lower() in known.kinds() for kind in look.kinds)
 
 
 def _known(obj: Object, facts: Facts) -> list[Path]:
@@ -265,14 +263,14 @@ def _known(obj: Object, facts: Facts) -> list[Path]:
 #: (pkg/apis/core/validation of Kubernetes).
 _QUANTITIES = re.compile(
     r"(?:cpu|memory|storage|hugepages-\w+|sizeLimit|divisor|[vV]alue|imumVolumeSize|capacity|/[\w.-]+)"
-    r"[\"']?[ \t]*:(?=(?:\s|#[^\n]*\n)+([\"']?)([^\s\"',{}\[\]]*))"
+    rf"[\"']?[ \t]*:(?=[ \t\n]{GAP}([\"']?)([^\s\"',{{}}\[\]]*))"
 )
 #: Kinds with quantities by names of every sort.
 _QUOTAS = {"ResourceQuota", "LimitRange", "Node"}
 
 
 def _may_hold_raw_forms(look: Look, _: Facts) -> bool:
-    if not _is_built_in(look) or look.kinds <= _PLAIN:
+    if not _is_built_in(look) or (look.kinds and look.kinds <= _PLAIN):
         return False
     if look.is_opaque or not look.kinds.isdisjoint(_QUOTAS):
         return True
@@ -319,11 +317,17 @@ _KEEPS_METRIC_ORDER = 27
 
 
 def _may_hold_metrics(look: Look, facts: Facts) -> bool:
+    return _sorts_metrics(facts) and "metrics" in look.text
+
+
+def _sorts_metrics(facts: Facts) -> bool:
     release = builtin.minor(facts.kube_version)
-    return release is not None and release < _KEEPS_METRIC_ORDER and "metrics" in look.text
+    return release is not None and release < _KEEPS_METRIC_ORDER
 
 
-def _metric_order(obj: Object, _: Facts) -> list[Path]:
+def _metric_order(obj: Object, facts: Facts) -> list[Path]:
+    if not _sorts_metrics(facts):
+        return []
     spec: Any = obj.get("spec")
     metrics = spec.get("metrics") if isinstance(spec, dict) else None
     if not isinstance(metrics, list):

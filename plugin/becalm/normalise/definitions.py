@@ -5,7 +5,7 @@ A definition is parsed when an object of its kind is first met, and found by its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from becalm.manifests.objects import Object, flatten
 from becalm.manifests.stream import Document, split
 from becalm.normalise import known
 from becalm.normalise.defaults import Schema, schema_of
-from becalm.normalise.look import kinds
+from becalm.normalise.look import Look
 
 KIND = "CustomResourceDefinition"
 
@@ -27,12 +27,20 @@ class Definitions:
     Args:
         rendered: the documents of the render.
         mounted: files of further definitions, YAML or JSON, in the order in which they are searched.
+        look: what the text of a rendered document shows.
     """
 
-    def __init__(self, rendered: Sequence[Document], mounted: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        rendered: Sequence[Document],
+        mounted: Sequence[Path] = (),
+        look: Callable[[Document], Look] = Look,
+    ) -> None:
         self._rendered = rendered
+        self._look = look
         self._mounted = mounted
         self._found: dict[tuple[str, str], Schema | None] = {}
+        self._known: dict[str, bool] = {}
         self._texts: dict[int, list[Document]] = {}
         self._values: dict[tuple[int, int], list[Object]] = {}
 
@@ -52,7 +60,9 @@ class Definitions:
 
     def may_know(self, kind: str) -> bool:
         """Whether some definition's text names a kind."""
-        return any(True for _ in self._candidates(kind))
+        if kind not in self._known:
+            self._known[kind] = any(True for _ in self._candidates(kind))
+        return self._known[kind]
 
     def _schemas(self, version: str, kind: str) -> Iterator[Schema]:
         group, _, name = version.rpartition("/")
@@ -77,7 +87,8 @@ class Definitions:
     def _documents(self, source: int) -> list[Document]:
         if source not in self._texts:
             every = self._rendered if source < 0 else split(_read(self._mounted[source]))
-            self._texts[source] = [one for one in every if not one.is_empty and KIND in kinds(one.text)]
+            look = self._look if source < 0 else Look
+            self._texts[source] = [one for one in every if KIND in one.text and KIND in look(one).kinds]
         return self._texts[source]
 
     def _objects(self, source: int, document: Document) -> list[Object]:

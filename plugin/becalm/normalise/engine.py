@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
@@ -25,7 +25,7 @@ from becalm.normalise import builtin, computed, duration, quantity
 from becalm.normalise.computed import Facts
 from becalm.normalise.defaults import Schema
 from becalm.normalise.definitions import Definitions
-from becalm.normalise.look import Look, kinds
+from becalm.normalise.look import Look
 from becalm.normalise.places import at, remove
 from becalm.normalise.policy import Selection
 from becalm.normalise.rules import Condition, Reference, Rule, is_kind
@@ -34,6 +34,10 @@ from becalm.normalise.selectors import AnyKey, Elements, Key, Selector
 _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
 #: Rules and packs that an object is left alone by, with commas between: `-core/status,-admission`.
 ANNOTATION = "becalm.dev/rules"
+#: What rules may change in one render; a mistake in one that fills lists could multiply without an end.
+_MOST_CHANGES = 100_000
+#: How often rules may act on what other rules have left.
+_MOST_TURNS = 10
 #: Kinds that a reference has to name.
 _SCALED = ("StatefulSet", "ReplicaSet", "DaemonSet", "Rollout", "MachineSet")
 _FORMS = {"quantity": quantity.canonical, "duration": duration.canonical}
@@ -87,14 +91,19 @@ def normalise(output: str, selection: Selection, cluster: Cluster) -> Normalised
     texts: list[str] = []
     changes: list[Change] = []
     for document in documents:
-        wanted = [] if document.is_empty else index.wanted(Look(document), render)
-        done = _document(document, wanted, render, selection) if wanted else []
+        done = [] if document.is_empty else _document(document, index, render, selection)
         if not done:
             texts.append(document.separator + document.text)
             continue
         changes += done
+        if len(changes) > _MOST_CHANGES:
+            raise _too_many()
         texts.append(document.separator + _written(document, render.value(document)))
     return Normalised("".join(texts) if changes else output, tuple(changes))
+
+
+def _too_many() -> RuleError:
+    return RuleError(f"rules change more than {_MOST_CHANGES:,} fields", hint="look for one that multiplies")
 
 
 class Render:
@@ -103,13 +112,21 @@ class Render:
     def __init__(self, documents: Sequence[Document], cluster: Cluster) -> None:
         self.documents = documents
         self.namespace = cluster.namespace
+        self._looks: dict[int, Look] = {}
         self.facts = Facts(
             kube_version=cluster.kube_version,
             types=builtin.types(cluster.kube_version),
-            definitions=Definitions(documents, cluster.definitions),
+            definitions=Definitions(documents, cluster.definitions, self.look),
         )
         self._values: dict[int, Any] = {}
         self._by_kind: dict[str, list[Document]] | None = None
+        self._targets: dict[int, dict[tuple[str, str], list[Value]]] = {}
+
+    def look(self, document: Document) -> Look:
+        """What a document's text shows."""
+        if document.index not in self._looks:
+            self._looks[document.index] = Look(document)
+        return self._looks[document.index]
 
     def value(self, document: Document) -> Any:
         """What a document holds; the same object each time, and rules change it in place."""
@@ -129,12 +146,16 @@ class Render:
 
     def refers(self, reference: Reference, to: ObjectId) -> bool:
         """Whether an object of the reference's kind names another by kind and name, in its namespace."""
-        return any(
-            _names(at(obj, path), to)
-            for owner, obj in self._referring(reference)
-            if owner.namespace == to.namespace
-            for path in reference.path.find(obj)
-        )
+        if id(reference) not in self._targets:
+            found: dict[tuple[str, str], list[Value]] = {}
+            for owner, obj in self._referring(reference):
+                for path in reference.path.find(obj):
+                    target: Any = at(obj, path)
+                    name = target.get("name") if isinstance(target, dict) else target
+                    found.setdefault((owner.namespace, str(name)), []).append(target)
+            self._targets[id(reference)] = found
+        targets = self._targets[id(reference)].get((to.namespace, to.name), ())
+        return any(_means(target, reference, to) for target in targets)
 
     def _referring(self, reference: Reference) -> Iterator[tuple[ObjectId, Object]]:
         for document in self.of_kind(reference.kind):
@@ -147,19 +168,22 @@ class Render:
         if self._by_kind is None:
             self._by_kind = {}
             for document in self.documents:
-                for name in () if document.is_empty else sorted(kinds(document.text)):
+                for name in () if document.is_empty else sorted(self.look(document).kinds):
                     self._by_kind.setdefault(name, []).append(document)
         return self._by_kind.get(kind, ())
 
 
-def _names(target: Value, owner: ObjectId) -> bool:
-    """Whether a reference means an object; a plain text is a name.
+def _means(target: Value, reference: Reference, owner: ObjectId) -> bool:
+    """Whether a reference of an object's name means the object; a plain text is no more than a name.
 
     Where a scaler names no kind, KEDA means a Deployment (keda.sh/v1alpha1, `scaleTargetRef`).
     """
-    if isinstance(target, str):
-        return target == owner.name
-    if not isinstance(target, dict) or target.get("name") != owner.name:
+    if not isinstance(target, dict):
+        return True
+    if any(target.get(key) != value for key, value in reference.equals):
+        return False
+    version = target.get("apiVersion")
+    if isinstance(version, str) and version and version.rpartition("/")[0] != owner.group:
         return False
     if "kind" in target:
         return target["kind"] == owner.kind
@@ -173,16 +197,22 @@ class _Index:
         self._rules = rules
         self._known: dict[tuple[frozenset[str], str | None], list[Rule]] = {}
 
-    def wanted(self, look: Look, render: Render) -> list[Rule]:
-        """The rules that could change a document, as far as texts tell."""
-        key = (frozenset(look.kinds), look.group)
+    def of(self, look: Look, render: Render) -> list[Rule]:
+        """The rules that name a document's kinds; all of them where its text does not tell."""
+        key = (look.kinds, look.group)
         if key not in self._known:
             self._known[key] = [
-                rule for rule in self._rules if _names_kind(rule, *key) and _may_refer(rule, render)
+                rule
+                for rule in self._rules
+                if (not key[0] or _names_kind(rule, *key)) and _may_refer(rule, render)
             ]
+        return self._known[key]
+
+    def wanted(self, look: Look, render: Render) -> list[Rule]:
+        """The rules that could change a document as it is, as far as texts tell."""
         return [
             rule
-            for rule in self._known[key]
+            for rule in self.of(look, render)
             if (
                 computed.SETS[rule.computed].may_be_in(look, render.facts)
                 if rule.computed
@@ -207,37 +237,66 @@ def _is_like(text: str, pattern: str) -> bool:
     return pattern in (text, "*") or fnmatch.fnmatchcase(text, pattern)
 
 
-def _document(
-    document: Document, rules: Iterable[Rule], render: Render, selection: Selection
-) -> list[Change]:
+def _document(document: Document, index: _Index, render: Render, selection: Selection) -> list[Change]:
+    look = render.look(document)
+    wanted = index.wanted(look, render)
+    if not wanted and ANNOTATION not in document.text:
+        return []
     changes: list[Change] = []
     for owner, obj in render.objects(document):
-        refused = _refused(obj)
-        if refused and not selection.scope.holds(owner):
-            raise RuleError(
-                f"the annotation {ANNOTATION} is of no effect, since the operator limits rules of applications",
-                where=str(owner),
-                hint="remove it, or ask the operator for BECALM_APP_RULES",
-            )
-        for rule in rules:
-            if (
-                refused.isdisjoint((rule.id, rule.pack))
-                and rule.fits(owner)
-                and selection.acts(rule, owner)
-                and holds(rule.when, owner, obj, render)
-            ):
-                changes += [
-                    Change(rule=rule, object=owner, path=path) for path in _apply(rule, obj, render.facts)
-                ]
+        refused = _refused(obj, owner, selection)
+        rules = [
+            rule
+            for rule in index.of(look, render)
+            if refused.isdisjoint((rule.id, rule.pack, "all")) and selection.acts(rule, owner)
+        ]
+        changes += _object(owner, obj, rules, wanted, render)
     return changes
 
 
-def _refused(obj: Object) -> set[str]:
+def _object(
+    owner: ObjectId, obj: Object, rules: Sequence[Rule], wanted: Sequence[Rule], render: Render
+) -> list[Change]:
+    """Apply rules until none changes anything; what the text showed counts until the first change."""
+    first = {rule.id for rule in wanted}
+    changes: list[Change] = []
+    for _ in range(_MOST_TURNS):
+        before = len(changes)
+        for rule in rules:
+            if not changes and rule.id not in first:
+                continue
+            if rule.fits(owner, str(obj.get("apiVersion"))) and holds(rule.when, owner, obj, render):
+                found = _apply(rule, obj, render.facts)
+                changes += [Change(rule=rule, object=owner, path=path) for path in found]
+                if len(changes) > _MOST_CHANGES:
+                    break
+        if len(changes) == before or len(changes) > _MOST_CHANGES:
+            return changes
+    raise RuleError(
+        "rules undo each other's changes", where=str(owner), hint=f"among them is {changes[-1].rule.id}"
+    )
+
+
+def _refused(obj: Object, owner: ObjectId, selection: Selection) -> set[str]:
+    """The rules and packs that an object's annotation switches off."""
     metadata: Any = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
-    words = text.split(",") if isinstance(text, str) else []
-    return {word.strip().removeprefix("-") for word in words if word.strip().startswith("-")}
+    words = [word.strip() for word in text.split(",") if word.strip()] if isinstance(text, str) else []
+    if words and not selection.scope.holds(owner):
+        raise RuleError(
+            f"the annotation {ANNOTATION} is of no effect, since the operator limits rules of applications",
+            where=str(owner),
+            hint="remove it, or ask the operator for BECALM_APP_RULES",
+        )
+    for word in words:
+        if not word.startswith("-") or not selection.knows(word[1:]):
+            raise RuleError(
+                f"{word[:100]!r} in the annotation {ANNOTATION} switches no rule off",
+                where=str(owner),
+                hint="write -PACK or -PACK/RULE; `becalm rules list` names all",
+            )
+    return {word[1:] for word in words}
 
 
 def holds(when: Condition, owner: ObjectId, obj: Object, render: Render) -> bool:
@@ -245,6 +304,8 @@ def holds(when: Condition, owner: ObjectId, obj: Object, render: Render) -> bool
     if not when.object.hold(obj):
         return False
     if when.below is not None and not _is_older(render.facts, when.below):
+        return False
+    if any(render.refers(reference, owner) for reference in when.unreferred):
         return False
     return not when.referred or any(render.refers(reference, owner) for reference in when.referred)
 
@@ -294,7 +355,10 @@ def _is_in_schema(selector: Selector, obj: Object, facts: Facts) -> bool:
 
 def _fill(rule: Rule, obj: Object, selector: Selector, wanted: Value) -> list[Path]:
     done = []
-    for path in selector.holders(obj):
+    holders = selector.holders(obj)
+    if len(holders) > _MOST_CHANGES:
+        raise _too_many()
+    for path in holders:
         holder: Any = at(obj, path)
         if selector.last not in holder and rule.when.holder.hold(holder):
             holder[selector.last] = copy.deepcopy(wanted)

@@ -12,34 +12,58 @@ from becalm.manifests.stream import Document
 from becalm.normalise.rules import Rule
 from becalm.normalise.selectors import Selector
 
-_KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
+#: A value's place: behind the colon and a comment, or at the start of the next line (fillers are gone).
+GAP = r"[ \t]*(?:#[^\n]*)?(?:\n[ \t]*)?"
+_ANY_KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
+_KIND = re.compile(rf"[\"']?kind[\"']?[ \t]*:{GAP}[\"']?([A-Za-z0-9.]+)[\"']?[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
+_VERSION = re.compile(
+    rf"[\"']?apiVersion[\"']?[ \t]*:{GAP}[\"']?([A-Za-z0-9./-]+)[\"']?[ \t]*(?:#[^\n]*)?(?:\n|\Z)"
+)
+#: A key's line, or an element's, with blank or comment lines below it, and such lines.
+_FILLED = re.compile(r":[ \t]*(?:#[^\n]*)?\n[ \t]*(?:#|\n)")
+_FILLERS = re.compile(r"\n[ \t]*(?:#[^\n]*)?(?=\n)")
 #: A document in braces, or with all of its lines indented.
 _NO_ROOT_KEYS = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[ \t]+[^ \t#\n]|[{\[&!?])")
+#: What stands below a schema, line by line; the kind tells that there is one.
+_SCHEMA = re.compile(r"\n( *)openAPIV3Schema:[ \t]*\n(?:\1 +[^\n]*\n|[ \t]*\n)*")
+_DEFINITION = "\nkind: CustomResourceDefinition\n"
+_ALIAS = re.compile(r"\*(?<=[ \t]\*)[\w-]")
 _ANCHOR = re.compile(r"&(?<=[ \t]&)[\w-]")
-_VERSION = re.compile(
-    r"[\"']?apiVersion[\"']?[ \t]*:[ \t]+[\"']?([A-Za-z0-9./-]+)[\"']?[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)"
-)
-_COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\r\n]|$)[ \t]*")
-#: The first line below that is neither blank nor a comment: its indentation, and the first sign.
-_NEXT_LINE = re.compile(r"(?:\n[ \t\r]*(?:#[^\n]*)?(?=\n))*\n( *)([^\s#])")
-_GAP = re.compile(r"(?:\s|#[^\n]*\n)*")
+_COMPLEX_KEY = re.compile(r"^[ \t]*(?:-[ \t]+)*\?[ \t\n]", re.MULTILINE)
+_ESCAPED_KEY = re.compile(r'"[^"\n]*\\[^"\n]*"[ \t]*:')
+_PAIR_IN_LIST = re.compile(r"[ \t]\[[ \t]*[\w./-]+:[ \t]")
+_COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\n]|\Z)")
+_NEXT_LINE = re.compile(r"\n( *)([^\s])")
+_GAP = re.compile(GAP)
 _LEAD = re.compile(r"[ \-\"']*")
 _ROOT_KEY = re.compile(r"[\"']?([^\s\"':]+)[\"']?[ \t]*:(?=\s|\Z)")
-_NEXT_ROOT = re.compile(r"\n[^ \t#\r\n-]")
+_NEXT_ROOT = re.compile(r"\n[^ \t#\n-]")
 _VALUES = {
     "false": re.compile(r"[\w!]"),
     "zero": re.compile(r"[-+]?\.?0|!"),
+    "nonzero": re.compile(r"[^\s]"),
     "null": re.compile(r"!|null|Null|NULL|~"),
     "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&]"),
 }
+#: Where long texts are, and the kinds that hold them.
+_DATA = ("data", "stringData", "binaryData")
+_DATA_KINDS = {"ConfigMap", "Secret"}
 
 
 class Look:
-    """The text of one document."""
+    """The text of one document.
+
+    Blank lines and lines of comments are left out where they stand between keys and values, and so are the schemas
+    of a definition, which are most of its text and which hardly a rule is about.
+    """
 
     def __init__(self, document: Document) -> None:
-        self.text = document.text
-        self.kinds = kinds(document.text)
+        text = document.text.lstrip("\ufeff")
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if _DEFINITION in text:
+            text = _SCHEMA.sub(r"\n\1openAPIV3Schema: x\n", text)
+        self.text = _FILLERS.sub("", text) if _FILLED.search(text) else text
         self._blocks: dict[str, str] = {}
 
     def may_hold(self, rule: Rule) -> bool:
@@ -49,32 +73,60 @@ class Look:
         return any(self._holds(rule, selector) for selector, _ in rule.targets)
 
     @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the document's objects, and perhaps some more words; nothing where the text does not tell."""
+        if len(self._roots.get("kind", ())) == 1 and "items" not in self._roots:
+            match = _KIND.match(self.block("kind"))
+            if match is not None and not match[1].endswith("List"):
+                return frozenset((match[1],))
+        return frozenset(_ANY_KIND.findall(self.text))
+
+    @cached_property
     def is_opaque(self) -> bool:
-        """Whether fields may be where the text does not show them: lists of objects, flow style, aliases, merges."""
+        """Whether fields may be where the text does not show them.
+
+        That is in lists of objects, in braces, behind aliases and merges, and under keys in unusual forms.
+        """
         text = self.text
         return (
-            any(kind.endswith("List") for kind in self.kinds)
+            not self.kinds
+            or "items" in self._roots
+            or any(kind.endswith("List") for kind in self.kinds)
+            or any(len(spans) > 1 for spans in self._roots.values())
             or _NO_ROOT_KEYS.match(text) is not None
             or ("<" in text and "<<" in text)
-            or ("*" in text and "&" in text and _ANCHOR.search(text) is not None)
-            or _has_complex_key(text)
+            or ("&" in text and _ANCHOR.search(text) is not None)
+            or (_DEFINITION in text and "*" in text and _ALIAS.search(text) is not None)
+            or ("?" in text and _COMPLEX_KEY.search(text) is not None)
+            or _has_braces(self.shallow)
         )
+
+    @cached_property
+    def shallow(self) -> str:
+        """The text without the data of a ConfigMap or Secret, which may be long."""
+        if not self.kinds or not self.kinds <= _DATA_KINDS:
+            return self.text
+        out, at_ = "", 0
+        for name in _DATA:
+            for start, end in self._roots.get(name, ()):
+                line = self.text.find("\n", start)
+                if 0 <= line < end and self.text[start:line].rstrip().endswith(":"):
+                    out += self.text[at_:line] + " x\n"
+                    at_ = end
+        return out + self.text[at_:]
 
     @cached_property
     def group(self) -> str | None:
         """The API group of the document's object, "" for the core group; None where there may be several."""
-        match = None if self.is_opaque else _VERSION.match(self._block("apiVersion"))
+        match = None if self.is_opaque else _VERSION.match(self.block("apiVersion"))
         return None if match is None else match[1].rpartition("/")[0]
-
-    def opens_nothing(self, colon: int) -> bool:
-        """Whether a key whose line ends behind its colon has no value: no deeper line or list element follows."""
-        start = self.text.rfind("\n", 0, colon) + 1
-        return _opens_nothing(self.text, start + len(_LEAD.match(self.text, start, colon)[0]), colon + 1)  # type: ignore[index]
 
     def _holds(self, rule: Rule, selector: Selector) -> bool:
         """Whether the block of the selector's first key holds the others, and the last one what it should."""
         keys = selector.keys
-        block = self._block(keys[0])
+        if "schema" in keys and _DEFINITION in self.text:
+            return True
+        block = self.block(keys[0])
         if rule.verb == "fill":
             return (bool(block) or len(keys) == 1) and all(name in block for name in keys[1:-1])
         if not block:
@@ -84,54 +136,42 @@ class Look:
                 return False
         return rule.verb != "strip" or _shows(keys[-1], block, rule.when.value)
 
-    def _block(self, name: str) -> str:
+    def block(self, name: str) -> str:
         """The text of a key at the root, up to the next one; "" where there is none."""
         if name not in self._blocks:
-            start, end = self._roots.get(name, (0, 0))
+            start, end = self._roots.get(name, [(0, 0)])[0]
             self._blocks[name] = self.text[start:end]
         return self._blocks[name]
 
     @cached_property
-    def _roots(self) -> dict[str, tuple[int, int]]:
+    def _roots(self) -> dict[str, list[tuple[int, int]]]:
         """Where the keys at the root begin and end."""
         starts = [0, *(match.end() - 1 for match in _NEXT_ROOT.finditer(self.text))]
-        found: dict[str, tuple[int, int]] = {}
+        found: dict[str, list[tuple[int, int]]] = {}
         for start, end in zip(starts, [*starts[1:], len(self.text)], strict=True):
             match = _ROOT_KEY.match(self.text, start, end)
             if match is not None:
-                found.setdefault(match[1], (start, end))
+                found.setdefault(match[1], []).append((start, end))
         return found
 
 
-def _has_complex_key(text: str) -> bool:
-    """Whether a line begins with a key in the long form (`? key`)."""
-    at_ = text.find("? ")
+def _has_braces(text: str) -> bool:
+    """Whether something stands in braces, but for empty ones, templates and what is inside of a word.
+
+    Also keys in quotes that have escapes, and lists in brackets that go over lines or hold pairs.
+    """
+    at_ = text.find("{")
     while at_ >= 0:
-        if not text[text.rfind("\n", 0, at_) + 1 : at_].strip(" \t-"):
+        before = text[max(0, at_ - 12) : at_].rstrip(" \t")
+        if (not before or before[-1] in ":-[,\n") and text[at_ + 1 : at_ + 12].lstrip(" \t")[:1] not in (
+            "}",
+            "{",
+        ):
             return True
-        at_ = text.find("? ", at_ + 1)
-    return False
-
-
-def kinds(text: str) -> set[str]:
-    """The kinds of a document's objects, and perhaps some more words."""
-    start = _root_key(text, "kind")
-    match = None if start < 0 else _KIND.match(text, start)
-    if match is None or match.group(1).endswith("List"):
-        return set(_KIND.findall(text))
-    return {match.group(1)}
-
-
-def _root_key(text: str, name: str) -> int:
-    for written in (name, f'"{name}"', f"'{name}'"):
-        at_ = 0 if text.startswith(written) else text.find(f"\n{written}") + 1
-        while at_ or text.startswith(written):
-            if _COLON.match(text, at_ + len(written)):
-                return at_
-            at_ = text.find(f"\n{written}", at_ + 1) + 1
-            if not at_:
-                break
-    return -1
+        at_ = text.find("{", at_ + 1)
+    return ("\\" in text and _ESCAPED_KEY.search(text) is not None) or (
+        "[" in text and ("[\n" in text or "[ \n" in text or _PAIR_IN_LIST.search(text) is not None)
+    )
 
 
 def _shows(name: str, block: str, kind: str | None) -> bool:
@@ -143,7 +183,7 @@ def _shows(name: str, block: str, kind: str | None) -> bool:
         if colon is not None:
             if kind is None or _VALUES[kind].match(block, _value(block, colon.end())):
                 return True
-            if kind in ("empty", "null") and _opens_nothing(block, at_, colon.end()):
+            if kind in ("empty", "null") and opens_nothing(block, colon.end() - 1):
                 return True
         at_ = block.find(name, at_ + 1)
     return False
@@ -155,14 +195,15 @@ def _value(block: str, colon: int) -> int:
     return match.end() if match else colon
 
 
-def _opens_nothing(block: str, key: int, colon: int) -> bool:
-    """Whether the rest of a key's line is empty, and no deeper line or list element follows."""
-    line_end = block.find("\n", colon)
-    rest = block[colon : line_end if line_end >= 0 else None].strip()
+def opens_nothing(text: str, colon: int) -> bool:
+    """Whether a key whose line ends behind its colon has no value: no deeper line or list element follows."""
+    line_end = text.find("\n", colon)
+    rest = text[colon + 1 : line_end if line_end >= 0 else None].strip()
     if rest and not rest.startswith("#"):
         return False
-    start = block.rfind("\n", 0, key) + 1
-    indent = len(block[start:key]) - len(block[start:key].lstrip(" -"))
-    following = _NEXT_LINE.match(block, line_end) if line_end >= 0 else None
+    start = text.rfind("\n", 0, colon) + 1
+    lead = _LEAD.match(text, start, colon)
+    indent = len(lead[0].rstrip("\"'")) if lead else 0
+    following = _NEXT_LINE.match(text, line_end) if line_end >= 0 else None
     # An element of a list may stand in the column of the list's key.
     return following is None or len(following[1]) + (following[2] == "-") <= indent

@@ -72,20 +72,26 @@ class Selection:
             return True
         return rule.id in (self.app if self.scope.holds(owner) else self.usual)
 
+    def knows(self, name: str) -> bool:
+        """Whether a switch could name it: `all`, a pack or a rule, acting or not."""
+        names = self.switched_by
+        return name == "all" or any(name in (one, one.partition("/")[0]) for one in names)
+
 
 def always(rules: Sequence[Rule]) -> Selection:
     """These rules, on every object."""
     ids = frozenset(rule.id for rule in rules)
-    return Selection(rules=tuple(rules), usual=ids, app=ids)
+    return Selection(rules=tuple(rules), usual=ids, app=ids, switched_by=dict.fromkeys(ids, BUILT_IN))
 
 
-def select(
+def select(  # noqa: PLR0913  # who says something, in the order in which it counts
     packs: Sequence[Pack],
     operator: Sequence[Say] = (),
     *,
     app: Sequence[Say] = (),
     app_packs: Sequence[Pack] = (),
     scope: Scope | None = None,
+    last: Say | None = None,
 ) -> Selection:
     """Decide which rules act.
 
@@ -95,6 +101,7 @@ def select(
         app: what the app says, in order, after the operator.
         app_packs: the app's own rules, which act last.
         scope: where the app has a say; everywhere if it is left out.
+        last: what a person says by hand, after everybody else.
 
     Raises:
         RuleError: a switch names nothing, two packs have one id, or the app says more than it may.
@@ -114,6 +121,9 @@ def select(
         switched_by |= {rule.id: "the application's rules" for pack in app_packs for rule in pack.rules}
         for say in app:
             _switch(chosen, say, switched_by, by_name)
+    for acting in (usual, chosen) if last is not None else ():
+        assert last is not None
+        _switch(acting, last, switched_by, by_name)
     usual_ids = frozenset(name for name, acts in usual.items() if acts)
     app_ids = usual_ids if chosen is usual else frozenset(name for name, acts in chosen.items() if acts)
     return Selection(

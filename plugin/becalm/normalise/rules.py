@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -20,11 +20,11 @@ from becalm.manifests.objects import ObjectId
 from becalm.manifests.scalars import Value
 from becalm.normalise import selectors
 from becalm.normalise.places import at
-from becalm.normalise.selectors import Selector
+from becalm.normalise.selectors import AnyKey, Key, Selector
 
 Verb = Literal["strip", "fill", "canonicalise"]
 Form = Literal["quantity", "duration"]
-Kind = Literal["empty", "null", "false", "zero"]
+Kind = Literal["empty", "null", "false", "zero", "nonzero"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,13 @@ class Match:
     kind: str
     name: str = "*"
     namespace: str = "*"
+    versions: tuple[str, ...] = ()
 
-    def fits(self, owner: ObjectId) -> bool:
-        """Whether it matches an object."""
+    def fits(self, owner: ObjectId, api_version: str = "") -> bool:
+        """Whether it matches an object, in its version where one is given."""
+        version = api_version.rpartition("/")[2]
+        if self.versions and version and version not in self.versions:
+            return False
         pairs = (
             (owner.group, self.group),
             (owner.kind, self.kind),
@@ -49,7 +53,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """What must be there (all of it, or any of it), must not be there, and must have a value."""
+    """What must be there (all of it), what must hold something (any of it), what must not be there, and values."""
 
     present: tuple[Selector, ...] = ()
     any: tuple[Selector, ...] = ()
@@ -60,7 +64,14 @@ class Fields:
         """Whether all of it holds for a value."""
         return (
             all(selector.find(value) for selector in self.present)
-            and (not self.any or any(selector.find(value) for selector in self.any))
+            and (
+                not self.any
+                or any(
+                    not is_kind(at(value, path), "empty")
+                    for selector in self.any
+                    for path in selector.find(value)
+                )
+            )
             and not any(selector.find(value) for selector in self.absent)
             and all(
                 any(_same(at(value, path), wanted) for path in selector.find(value))
@@ -71,11 +82,15 @@ class Fields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """An object of another kind in the same render whose `path` names the object by kind and name."""
+    """An object of another kind in the same render whose `path` names the object by kind and name.
+
+    `equals` is what else stands beside the name.
+    """
 
     group: str
     kind: str
     path: Selector
+    equals: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +98,7 @@ class Condition:
     """When a rule acts.
 
     `value` is of what the field holds, `holder` of its neighbours, `object` of the whole object, `referred` of
-    others that refer to it; `below` is the minor release of Kubernetes that the server must be older than,
+    others that refer to it, `unreferred` of others that must not; `below` is the minor release of Kubernetes that the server must be older than,
     which it is not where its version is unknown.
     """
 
@@ -91,6 +106,7 @@ class Condition:
     holder: Fields = field(default_factory=Fields)
     object: Fields = field(default_factory=Fields)
     referred: tuple[Reference, ...] = ()
+    unreferred: tuple[Reference, ...] = ()
     below: int | None = None
 
 
@@ -134,9 +150,9 @@ class Rule:
     by_name: bool = False
     first_sync: str = ""
 
-    def fits(self, owner: ObjectId) -> bool:
-        """Whether it may mean this object."""
-        return any(match.fits(owner) for match in self.match)
+    def fits(self, owner: ObjectId, api_version: str = "") -> bool:
+        """Whether it may mean this object, in its version where one is given."""
+        return any(match.fits(owner, api_version) for match in self.match)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +166,7 @@ class Pack:
 
 
 def is_kind(value: Value, kind: Kind) -> bool:
-    """Whether a value is empty, null, false or zero; booleans and numbers are different things."""
+    """Whether a value is empty, null, false, zero or not zero; booleans and numbers are different things."""
     match kind:
         case "empty":
             return value is None or value in ("", [], {})
@@ -160,6 +176,8 @@ def is_kind(value: Value, kind: Kind) -> bool:
             return value is False
         case "zero":
             return value == 0 and not isinstance(value, bool)
+        case "nonzero":
+            return not (value == 0 and not isinstance(value, bool))
 
 
 def _same(value: Value, wanted: Value) -> bool:
@@ -182,12 +200,21 @@ def load(text: str, *, where: str, checked: bool = True) -> Pack:
         check(value, schema(), text, where)
     pack = str(value["pack"])
     enabled = bool(value.get("enabled", True))
-    return Pack(
-        id=pack,
-        title=str(value.get("title", "")),
-        enabled=enabled,
-        rules=tuple(rule(entry, pack, where=where, enabled=enabled) for entry in value["rules"]),
-    )
+    found = tuple(rule(entry, pack, where=where, enabled=enabled) for entry in value["rules"])
+    return Pack(id=pack, title=str(value.get("title", "")), enabled=enabled, rules=unique(found, where))
+
+
+def unique(found: tuple[Rule, ...], where: str) -> tuple[Rule, ...]:
+    """Rules of one pack.
+
+    Raises:
+        RuleError: two have one id.
+    """
+    ids = [one.id for one in found]
+    twice = next((one for one in ids if ids.count(one) > 1), None)
+    if twice is not None:
+        raise RuleError(f"there are two rules {twice!r}", where=where, hint="give one of them another id")
+    return found
 
 
 def parse(text: str, *, where: str) -> Value:
@@ -200,6 +227,12 @@ def parse(text: str, *, where: str) -> Value:
         return yamlio.load(text, where=where, strict=True)
     except ManifestError as error:
         raise RuleError(error.what, where=error.where, hint="see docs/rules.md") from error
+
+
+_UNQUOTED = {
+    "type": "the value is not of type", "pattern": "the value does not match", "enum": "the value is none of",
+    "minLength": "the text is shorter than", "maxLength": "the text is longer than",
+}  # fmt: skip
 
 
 @cache
@@ -228,7 +261,10 @@ def check(value: Value, form: Mapping[str, Any], text: str, where: str) -> None:
     while path and path not in positions:
         path = path[:-1]
     field_name = "/".join(map(str, deepest.absolute_path)) or "the file"
+    # The value itself may be long, or a secret of a file that was given by mistake.
     message = deepest.message[:200]
+    if deepest.validator in _UNQUOTED:
+        message = f"{_UNQUOTED[deepest.validator]} {deepest.validator_value}"[:200]
     if deepest.validator == "oneOf":
         choices = (" and ".join(choice["required"]) for choice in deepest.validator_value)
         message = f"needs exactly one of {', '.join(choices)}"
@@ -252,6 +288,11 @@ def rule(entry: Mapping[str, Any], pack: str, *, where: str, enabled: bool) -> R
     computed = targets if isinstance(targets, str) else ""
     pairs = {} if computed else dict.fromkeys(targets) if isinstance(targets, list) else targets
     parsed = tuple((selectors.parse(text, where=place), wanted) for text, wanted in pairs.items())
+    for selector, _ in parsed:
+        if _is_identity(selector):
+            raise RuleError(
+                f"a rule cannot change {str(selector)!r}, by which an object is known", where=place
+            )
     if verb == "fill" and not all(selector.last for selector, _ in parsed):
         raise RuleError("a field to fill ends with a key", where=place)
     return Rule(
@@ -260,7 +301,9 @@ def rule(entry: Mapping[str, Any], pack: str, *, where: str, enabled: bool) -> R
         reason=str(entry["reason"]),
         evidence=tuple(map(str, entry.get("evidence", ()))),
         verb=verb,
-        match=tuple(Match(**match) for match in entry["match"]),
+        match=tuple(
+            Match(**{**match, "versions": tuple(match.get("versions", ()))}) for match in entry["match"]
+        ),
         targets=parsed,
         computed=computed,
         enabled=bool(entry.get("enabled", enabled)),
@@ -269,6 +312,14 @@ def rule(entry: Mapping[str, Any], pack: str, *, where: str, enabled: bool) -> R
         when=condition(entry.get("when", {}), place),
         examples=tuple(_example(example) for example in entry.get("examples", ())),
     )
+
+
+def _is_identity(selector: Selector) -> bool:
+    """Whether a field is what an object is known by, or holds that."""
+    first, *rest = selector.steps
+    if first in (Key("kind"), Key("apiVersion"), Key("items")):
+        return True
+    return first == Key("metadata") and (not rest or rest[0] in (Key("name"), Key("namespace"), AnyKey()))
 
 
 def condition(entry: Mapping[str, Any], where: str) -> Condition:
@@ -281,11 +332,21 @@ def condition(entry: Mapping[str, Any], where: str) -> Condition:
         value=entry.get("value"),
         holder=_fields(entry.get("holder", {}), where),
         object=_fields(entry.get("object", {}), where),
-        referred=tuple(
-            Reference(group=one["group"], kind=one["kind"], path=selectors.parse(one["path"], where=where))
-            for one in entry.get("referred", ())
-        ),
+        referred=_references(entry.get("referred", ()), where),
+        unreferred=_references(entry.get("unreferred", ()), where),
         below=int(entry["below"].partition(".")[2]) if "below" in entry else None,
+    )
+
+
+def _references(entries: Sequence[Mapping[str, Any]], where: str) -> tuple[Reference, ...]:
+    return tuple(
+        Reference(
+            group=one["group"],
+            kind=one["kind"],
+            path=selectors.parse(one["path"], where=where),
+            equals=tuple(one.get("equals", {}).items()),
+        )
+        for one in entries
     )
 
 

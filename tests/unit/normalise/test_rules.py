@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import subprocess
 import sys
@@ -187,7 +188,7 @@ def test_users_rules_match_by_globs_and_conditions(obj: dict, left: dict) -> Non
     ("text", "words"),
     [
         ("rules: []\n", r"mine\.yaml:1: the file: 'pack' is a required property"),
-        ("pack: A\nrules: [{}]\n", r"mine\.yaml:1: pack: 'A' does not match"),
+        ("pack: A\nrules: [{}]\n", r"mine\.yaml:1: pack: the value does not match"),
         (MINE.replace("strip:", "stripe:"), r"mine\.yaml:4: rules/0: "),
         (MINE.replace("{group: example.com, ", "{"), r"mine\.yaml:6: rules/0/match/0: 'group' is a required"),
         (
@@ -199,9 +200,14 @@ def test_users_rules_match_by_globs_and_conditions(obj: dict, left: dict) -> Non
             MINE.replace('strip: [spec.x, "spec.list[name=b]"]', '    fill: {"a[]": 1}'.strip()),
             "ends with a key",
         ),
+        (MINE + MINE.partition("rules:\n")[2], r"mine\.yaml: there are two rules 'mine/one'"),
+        (MINE.replace("spec.x", "metadata.name"), "a rule cannot change 'metadata.name', by which"),
+        (MINE.replace("spec.x", "kind"), "a rule cannot change 'kind', by which"),
+        (MINE.replace("spec.x", '"metadata[*]"'), "a rule cannot change"),
+        (MINE.replace("when: {", 'when: {below: "1.99999", '), r"when/below: the value does not match"),
         ("pack: [", r"mine\.yaml, line \d: not valid YAML"),
         ("pack: mine\npack: mine\nrules: []\n", "given twice|twice"),
-        ("- a\n", r"mine\.yaml:1: the file: .* is not of type 'object'"),
+        ("- a\n", r"mine\.yaml:1: the file: the value is not of type object"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, words: str) -> None:
@@ -279,6 +285,12 @@ EMPTIES = {
 
 def spellings(text: str):
     yield text
+    value = yaml.safe_load(text)
+    for depth in (1, 2, 3):
+        # As `toJson` prints what stands below some level.
+        yield "".join(f"{line}\n" for line in jsoned(value, depth))
+    yield f"\ufeff{text}"
+    yield re.sub(r"^( *)-( *)name: (\w+)$", r'\1-   name: "\3"', text, count=1, flags=re.MULTILINE)
     for plain, others in EMPTIES.items():
         for other in others:
             yield re.sub(rf": {re.escape(plain)}$", f": {other}", text, flags=re.MULTILINE)
@@ -290,6 +302,19 @@ def spellings(text: str):
     yield textwrap.indent(text, "  ")
     yield re.sub(r"^( *)(.*:) (\S.*)$", r"\1\2\n\1        \3", text, flags=re.MULTILINE)
     yield re.sub(r": null$", ":", text, flags=re.MULTILINE).replace("\n", "\n        \n   # about it\n\n")
+
+
+def jsoned(value: object, depth: int, indent: str = "") -> list[str]:
+    """Block style down to some level, and JSON without blanks below it."""
+    if not isinstance(value, dict) or not value or depth == 0:
+        return [indent + json.dumps(value, separators=(",", ":"))]
+    lines = []
+    for key, one in value.items():
+        if isinstance(one, dict) and one and depth > 1:
+            lines += [f"{indent}{json.dumps(key)}:", *jsoned(one, depth - 1, indent + "  ")]
+        else:
+            lines.append(f"{indent}{json.dumps(key)}: {json.dumps(one, separators=(',', ':'))}")
+    return lines
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -313,6 +338,7 @@ def test_however_an_object_is_written_no_rule_misses_it(style: str, monkeypatch:
         return done.output, [(change.rule.id, change.path) for change in done.changes]
 
     quick = [outcome(text) for text in texts]
+    monkeypatch.setattr(engine._Index, "of", lambda self, look, render: self._rules)
     monkeypatch.setattr(engine._Index, "wanted", lambda self, look, render: self._rules)
     thorough = [outcome(text) for text in texts]
     # A document that cannot be read is an error only where it has to be read.
@@ -381,3 +407,165 @@ def test_the_page_of_the_catalogue_is_fresh() -> None:
         cwd=root / "tools", capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert made.stdout == (root / "docs" / "catalogue.md").read_text()
+
+
+def left(before: object, *others: object, acting: Sequence[rules.Rule] = USUAL) -> object:
+    return objects(normalise(stream(before, *others), acting, "1.34").output)[0]
+
+
+def pod(*env: dict) -> dict:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "c", "env": list(env)}]},
+    }
+
+
+def variable(text: str) -> dict:
+    name, _, value = text.partition("=")
+    return {"name": name, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("A=1 A=2", "A=2"),
+        ("A=1 B=x A=1", "A=1 B=x"),
+        ("A=1 A=2 A=1", "A=1"),
+        ("A=1 A=$(A)/x", "A=1 A=$(A)/x"),
+        ("A=$(A)/x A=$(A)/x", "A=$(A)/x A=$(A)/x"),
+        ("A=1 B=$(A) A=2 A=1", "A=1 B=$(A) A=2 A=1"),
+        ("A=1 A=2 B=$(A)", "A=2 B=$(A)"),
+    ],
+)
+def test_the_container_sees_the_same_variables(before: str, after: str) -> None:
+    found = left(pod(*map(variable, before.split())))
+    assert found == pod(*map(variable, after.split()))
+
+
+def test_an_empty_list_inside_of_an_emptied_map_is_gone_at_once() -> None:
+    app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a"}}
+    done = left({**app, "spec": {"project": "p", "syncPolicy": {"syncOptions": []}}})
+    assert done["spec"] == {"project": "p"}
+
+
+def test_rules_see_what_earlier_rules_have_left() -> None:
+    text = """\
+pack: mine
+rules:
+  - {id: inner, reason: Comes before the outer one., match: [{group: example.com, kind: Thing}], fill: {spec.a.b: 1}}
+  - {id: outer, reason: Makes room for the inner one., match: [{group: example.com, kind: Thing}], fill: {spec.a: {}}}
+"""
+    acting = rules.load(text, where="mine.yaml").rules
+    assert left(thing(), acting=acting)["spec"] == {"a": {"b": 1}}
+
+
+def test_rules_that_undo_each_other_are_an_error() -> None:
+    text = """\
+pack: mine
+rules:
+  - {id: give, reason: Gives what the other one takes., match: [{group: example.com, kind: Thing}], fill: {spec.a: 1}}
+  - {id: take, reason: Takes what the other one gives., match: [{group: example.com, kind: Thing}], strip: [spec.a]}
+"""
+    with pytest.raises(RuleError, match="rules undo each other's changes; among them is mine/take"):
+        left(thing(), acting=rules.load(text, where="mine.yaml").rules)
+
+
+def test_rules_that_multiply_are_stopped() -> None:
+    fills = ", ".join(
+        f"{'spec.z' + '[].z' * depth}: [{', '.join(['{}'] * 50)}]".replace("spec.z[", '"spec.z[').replace(
+            "].z:", '].z":'
+        )
+        for depth in range(5)
+    )
+    text = f"pack: mine\nrules:\n  - {{id: one, reason: Multiplies without an end., match: [{{group: example.com, kind: Thing}}], fill: {{{fills}}}}}\n"
+    with pytest.raises(RuleError, match="rules change more than 100,000 fields"):
+        left(thing(), acting=rules.load(text, where="mine.yaml").rules)
+
+
+@pytest.mark.parametrize("word", ["-core/none", "core", "- core", "+core"])
+def test_an_annotation_that_switches_nothing_off_is_an_error(word: str) -> None:
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "annotations": {"becalm.dev/rules": word}},
+    }
+    with pytest.raises(RuleError, match="switches no rule off"):
+        left(obj)
+
+
+def test_an_annotation_can_switch_all_off() -> None:
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "uid": "x", "annotations": {"becalm.dev/rules": "-all"}},
+    }
+    assert left(obj) == obj
+
+
+def test_kinds_that_are_called_as_kubernetes_own_have_defaults_too() -> None:
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "jobs.batch.example.com"},
+        "spec": {"group": "batch.example.com", "names": {"kind": "Job"}, "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+            "properties": {"spec": {"properties": {"tasks": {"items": {"properties": {"size": {"default": 1}}}}}}}}}}]},
+    }  # fmt: skip
+    job = {
+        "apiVersion": "batch.example.com/v1",
+        "kind": "Job",
+        "metadata": {"name": "a"},
+        "spec": {"tasks": [{}]},
+    }
+    assert left(job, crd)["spec"] == {"tasks": [{"size": 1}]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Service\napiVersion: v1\nmetadata: {name: a}\nspec:\n  type: x\nspec:\n  clusterIP: ''\n",
+        "kind: Bundle\nitems:\n- kind: Service\n  apiVersion: v1\n  metadata: {name: a}\n  spec:\n    clusterIP: ''\n",
+        "kind: &k Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  clusterIP: ''\n",
+        "kind: !!str Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  clusterIP: ''\n",
+        "kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  clusterIP: &p ''\n",
+        'kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  "cluster\\u0049P": ""\n',
+        'kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec: {\n"clusterIP": ""\n}\n',
+        "kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  ? clusterIP\n  : ''\n",
+    ],
+)
+def test_unusual_forms_hide_nothing(text: str) -> None:
+    assert normalise(text, USUAL, "1.34").changes != ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Deployment\napiVersion: apps/v1\nmetadata:\n  name: a\nspec:\n  a:\n"
+        + "  # cpu:\n" * 20000
+        + "    l: 1\n",
+        "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\ndata:\n  k: '~'\n  a:\n"
+        + "    # :\n" * 20000
+        + "    l: x\n",
+        "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  k:\n"
+        + "  # x:\n" * 20000
+        + "    l\n",
+        "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\ndata:\n  k: '" + "a ? " * 300000 + "'\n",
+    ],
+    ids=["quantities", "nulls", "blanks", "questions"],
+)
+def test_long_texts_take_time_by_their_length(text: str) -> None:
+    """Each of these took minutes when it took time by the square of it."""
+    normalise(text, USUAL, "1.34")
+
+
+def test_many_objects_take_time_by_their_number() -> None:
+    pairs = [
+        obj
+        for n in range(1500)
+        for obj in (
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": f"a{n}"}, "spec": {"replicas": 2}},
+            {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": f"a{n}"},
+             "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"a{n}"}}},
+        )
+    ]  # fmt: skip
+    text = "".join(f"---\n{json.dumps(obj)}\n" for obj in pairs)
+    assert len(normalise(text, USUAL, "1.34").changes) == 1500
