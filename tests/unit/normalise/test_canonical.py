@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,42 @@ def test_a_canonical_duration_is_its_own(number: str, unit: str) -> None:
 def test_long_texts_take_no_time(text: str) -> None:
     told(quantity.canonical, text)
     told(duration.canonical, text)
+
+
+def amount(text: str) -> Fraction:
+    """What a quantity is worth, by Kubernetes' grammar: a signed number and a suffix."""
+    match = re.fullmatch(r"([+-]?)(\d*)(?:\.(\d*))?(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?", text)
+    sign, whole, fraction, suffix = match.groups()
+    number = Fraction(int((whole or "0") + (fraction or "")), 10 ** len(fraction or ""))
+    powers = dict(zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True))
+    binary = dict(zip(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), range(10, 70, 10), strict=True))
+    if suffix in binary:
+        number *= 2 ** binary[suffix]
+    elif suffix:
+        number *= Fraction(10) ** (powers[suffix] if suffix in powers else int(suffix[1:]))
+    return -number if sign == "-" else number
+
+
+SMALL = st.from_regex(r"[+-]?[0-9]{1,9}(\.[0-9]{0,6})?", fullmatch=True)
+BOUNDED = st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E2"])
+
+
+@given(SMALL, BOUNDED)
+def test_a_canonical_quantity_is_worth_the_same(number: str, suffix: str) -> None:
+    """So two texts of one canonical form are equal to Kubernetes, unless it rounds what is below a billionth."""
+    assert amount(quantity.canonical(number + suffix)) == amount(number + suffix)
+
+
+@given(SMALL, BOUNDED, SMALL, BOUNDED)
+def test_one_canonical_form_means_one_amount(first: str, one: str, second: str, other: str) -> None:
+    texts = (first + one, second + other)
+    if quantity.canonical(texts[0]) == quantity.canonical(texts[1]):
+        assert amount(texts[0]) == amount(texts[1])
+
+
+@given(st.integers(-(10**9), 10**9), st.sampled_from([("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9)]))
+def test_one_amount_has_one_canonical_form(number: int, unit: tuple[str, int]) -> None:
+    """Among texts of one family of suffixes that are not kept as they are written (`+1`, `010`, exponents)."""
+    suffix, _ = unit
+    milli = str(number * 1000) + {"m": "u", "": "m", "k": "", "M": "k", "G": "M"}[suffix]
+    assert quantity.canonical(str(number) + suffix) == quantity.canonical(milli)
