@@ -27,6 +27,8 @@ _NO_ROOT_KEYS = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[ \t]+[^ \t#\n]|[{\[&!?
 #: What stands below a schema, line by line; the kind tells that there is one.
 _SCHEMA = re.compile(r"\n( *)openAPIV3Schema:[ \t]*\n(?:\1 +[^\n]*\n|[ \t]*\n)*")
 _DEFINITION = "\nkind: CustomResourceDefinition\n"
+#: A key below another one.
+_ENTRY = re.compile(r"\n[ \t]+[^\s#][^\n]*:")
 _ALIAS = re.compile(r"\*(?<=[ \t]\*)[\w-]")
 _ANCHOR = re.compile(r"&(?<=[ \t]&)[\w-]")
 _COMPLEX_KEY = re.compile(r"^[ \t]*(?:-[ \t]+)*\?[ \t\n]", re.MULTILINE)
@@ -110,7 +112,8 @@ class Look:
         for name in _DATA:
             for start, end in self._roots.get(name, ()):
                 line = self.text.find("\n", start)
-                if 0 <= line < end and self.text[start:line].rstrip().endswith(":"):
+                is_block = 0 <= line < end and self.text[start:line].rstrip().endswith(":")
+                if is_block and _ENTRY.search(self.text, line, end) is not None:
                     out += self.text[at_:line] + " x\n"
                     at_ = end
         return out + self.text[at_:]
