@@ -281,7 +281,9 @@ def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
             raise SourceError(
                 f"the values file cannot be read: {error.strerror}", where=str(path_), hint="check its path"
             ) from error
-    for item in options.sets:
+    if options.inline:
+        texts = _texts("values", options.inline, is_yaml=True) | texts
+    for item in (*options.sets, *options.set_strings):
         key, _, value = item.partition("=")
         texts |= {item: f"--set {key}", value: f"--set {key}"}
     return Inputs(files, texts, locations)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from becalm.cmp import environment, parameters
+from becalm.cmp import environment, parameters, substitution
+from becalm.cmp.environment import ApplicationEnvironment
 from becalm.config import load
 from becalm.derive import clock, instant, seed, windows
 from becalm.derive.labels import Application
@@ -17,6 +18,7 @@ from becalm.errors import ConfigError
 from becalm.normalise.policy import Say, Scope
 from becalm.normalise.rules import Match
 from becalm.pipeline import Request
+from becalm.sources import value_files
 from becalm.sources.helm import HelmOptions
 
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?[A-Za-z0-9]+")
@@ -112,13 +114,8 @@ def from_environment() -> Request:
     definitions = variables.get("BECALM_DEFINITIONS_DIR", "")
     return Request(
         chart=Path.cwd(),
-        root=None,
-        options=HelmOptions(
-            release=app.release,
-            namespace=app.namespace,
-            kube_version=app.kube_version,
-            api_versions=app.api_versions,
-        ),
+        root=environment.repository_root(Path.cwd(), variables),
+        options=_helm_options(app, variables),
         application=Application(
             name=app.name,
             project=app.project,
@@ -145,6 +142,56 @@ def from_environment() -> Request:
         windows=_windows([variables.get(name, "") for name in _WINDOW_VARIABLES], _WINDOW_VARIABLES),
         cache=load.cache_directory(variables),
     )
+
+
+def _helm_options(app: ApplicationEnvironment, variables: Mapping[str, str]) -> HelmOptions:
+    """What Argo CD's own Helm source would tell helm (reposerver/repository, `helmTemplate`)."""
+    helm = app.parameters.helm
+    directory = Path.cwd()
+    root = environment.repository_root(directory, variables)
+
+    def expanded(text: str) -> str:
+        return substitution.expand(text, variables)
+
+    files = value_files.resolve(
+        [expanded(name) for name in helm.value_files],
+        app=directory,
+        root=root,
+        ignore_missing=helm.ignore_missing_value_files,
+        where=f"{parameters.WHERE}: valueFiles",
+    )
+    where = f"{parameters.WHERE}: fileParameters"
+    contents = {
+        name: value_files.single(expanded(path), app=directory, root=root, where=where)
+        for name, path in helm.file_parameters.items()
+    }
+    return HelmOptions(
+        release=helm.release_name or app.release,
+        namespace=helm.namespace or app.namespace,
+        values=tuple(files),
+        inline=helm.values,
+        sets=_assignments(helm.parameters, expanded),
+        set_strings=_assignments(helm.string_parameters, expanded),
+        set_files=tuple(f"{name}={_without_commas(str(path))}" for name, path in sorted(contents.items())),
+        kube_version=helm.kube_version or app.kube_version,
+        api_versions=helm.api_versions or app.api_versions,
+        skip_crds=helm.skip_crds,
+        skip_tests=helm.skip_tests,
+        skip_schema_validation=helm.skip_schema_validation,
+    )
+
+
+def _assignments(pairs: Mapping[str, str], expanded: Callable[[str], str]) -> tuple[str, ...]:
+    return tuple(f"{name}={_without_commas(expanded(value))}" for name, value in sorted(pairs.items()))
+
+
+_BARE_COMMA = re.compile(r"(?<!\\),")
+
+
+def _without_commas(value: str) -> str:
+    """A value whose commas end nothing, but for a list in braces (util/helm/cmd.go, `cleanSetParameters`)."""
+    is_list = value.startswith("{") and value.endswith("}")
+    return value if is_list else _BARE_COMMA.sub(r"\\,", value)
 
 
 def _instant(text: str, where: str) -> str:

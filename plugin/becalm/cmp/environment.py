@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from becalm.cmp import parameters
 from becalm.cmp.parameters import Parameters
@@ -56,3 +57,16 @@ def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
         instant=environment.get("ARGOCD_ENV_BECALM_INSTANT", ""),
         parameters=parameters.read(environment.get("ARGOCD_APP_PARAMETERS", "")),
     )
+
+
+def repository_root(directory: Path, environment: Mapping[str, str]) -> Path:
+    """The root of the tree that Argo CD handed over: the app's directory without the source's path.
+
+    Where the path does not end as the directory does (Argo CD may hand over a part of the repository only), the
+    app's directory is the root.
+    """
+    parts = PurePosixPath(environment.get("ARGOCD_APP_SOURCE_PATH", "")).parts
+    parts = tuple(part for part in parts if part not in (".", "/"))
+    if not parts or ".." in parts or directory.parts[-len(parts) :] != parts:
+        return directory
+    return directory.parents[len(parts) - 1]

@@ -1,10 +1,17 @@
-"""The parameters that an app team can set in `source.plugin.parameters` (ARGOCD_APP_PARAMETERS)."""
+"""The parameters that an app team can set in `source.plugin.parameters` (ARGOCD_APP_PARAMETERS).
+
+`parameters.schema.json` is the one source of what there is: of this check, of what Argo CD's UI offers, and of
+docs/parameters.md.
+"""
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from becalm.errors import ConfigError
@@ -13,53 +20,135 @@ EPOCH = "becalm.epoch"
 EPOCHS = "becalm.epochs"
 SEED = "becalm.seed"
 RULES = "becalm.rules"
-_WHERE = "source.plugin.parameters"
-#: The field of a parameter that holds its value (pkg/apis/application/v1alpha1/types.go,
-#: ApplicationSourcePluginParameter).
-TYPES = {EPOCH: "string", EPOCHS: "map", SEED: "string", RULES: "array"}
-_LONGEST = 64
+WHERE = "source.plugin.parameters"
+#: The field of a parameter that holds its value, by its type in the schema
+#: (pkg/apis/application/v1alpha1/types.go, ApplicationSourcePluginParameter).
+_FIELDS = {"string": "string", "array": "array", "object": "map"}
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmParameters:
+    """What Argo CD's own Helm source calls by the same names; empty where nothing is set.
+
+    `values` is the text of `valuesObject`, else of `values`.
+    """
+
+    release_name: str = ""
+    namespace: str = ""
+    value_files: tuple[str, ...] = ()
+    ignore_missing_value_files: bool = False
+    values: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    string_parameters: Mapping[str, str] = field(default_factory=dict)
+    file_parameters: Mapping[str, str] = field(default_factory=dict)
+    skip_crds: bool = False
+    skip_tests: bool = False
+    skip_schema_validation: bool = False
+    kube_version: str = ""
+    api_versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What is set: the app's epoch, epochs by item, the seed to stay on, switches of rules; else empty."""
+    """What is set: the app's epoch, epochs by item, the seed to stay on, switches of rules, helm; else empty."""
 
     epoch: str = ""
     epochs: Mapping[str, str] = field(default_factory=dict)
     seed: str = ""
     rules: tuple[str, ...] = ()
+    helm: HelmParameters = field(default_factory=HelmParameters)
 
 
 def read(text: str) -> Parameters:
     """Read the variable: a JSON array of objects with `name` and one of `string`, `array` and `map`.
 
     Raises:
-        ConfigError: it is something else, or a parameter is unknown, repeated, or of the wrong type.
+        ConfigError: it is something else, or a parameter is unknown, repeated, or not what it may be.
     """
     found: dict[str, Any] = {}
     for entry in _entries(text):
-        name = entry.get("name")
-        if name not in TYPES:
-            raise ConfigError(
-                f"{name!r} is no parameter of becalm",
-                where=_WHERE,
-                hint=f"the parameters are {', '.join(sorted(TYPES))}; put values for the chart into its values.yaml",
-            )
+        name = str(entry.get("name"))
+        if name not in schema()["properties"]:
+            raise _unknown(name)
         if name in found:
-            raise ConfigError("the parameter is set twice", where=f"{_WHERE}: {name}")
-        wanted = TYPES[name]
+            raise ConfigError("the parameter is set twice", where=f"{WHERE}: {name}")
+        wanted = collection(name)
         given = [kind for kind in ("string", "array", "map") if entry.get(kind) is not None]
         if given != [wanted]:
             raise ConfigError(
-                "the parameter has the wrong type", where=f"{_WHERE}: {name}", hint=f"set its `{wanted}`"
+                f"the parameter has the wrong type ({' and '.join(given) or 'no value'})",
+                where=f"{WHERE}: {name}",
+                hint=f"set its `{wanted}`",
             )
-        found[name] = _value(name, entry[wanted])
+        found[name] = entry[wanted]
+    if found:
+        _check(found)
     return Parameters(
         epoch=found.get(EPOCH, ""),
         epochs=found.get(EPOCHS, {}),
         seed=found.get(SEED, ""),
         rules=tuple(found.get(RULES, ())),
+        helm=HelmParameters(
+            release_name=found.get("releaseName", ""),
+            namespace=found.get("namespace", ""),
+            value_files=tuple(found.get("valueFiles", ())),
+            ignore_missing_value_files=found.get("ignoreMissingValueFiles") == "true",
+            values=found.get("valuesObject") or found.get("values", ""),
+            parameters=found.get("parameters", {}),
+            string_parameters=found.get("stringParameters", {}),
+            file_parameters=found.get("fileParameters", {}),
+            skip_crds=found.get("skipCrds") == "true",
+            skip_tests=found.get("skipTests") == "true",
+            skip_schema_validation=found.get("skipSchemaValidation") == "true",
+            kube_version=found.get("kubeVersion", ""),
+            api_versions=tuple(found.get("apiVersions", ())),
+        ),
     )
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of an application's parameters, by name."""
+    text = resources.files("becalm.cmp").joinpath("parameters.schema.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def form(name: str) -> dict[str, Any]:
+    """What the schema says of one parameter, with what it refers to."""
+    entry: dict[str, Any] = schema()["properties"][name]
+    reference = entry.get("$ref")
+    return entry if reference is None else {**schema()["$defs"][reference.rpartition("/")[2]], **entry}
+
+
+def collection(name: str) -> str:
+    """The field of an Argo CD parameter that holds the value: `string`, `array` or `map`."""
+    return _FIELDS[form(name)["type"]]
+
+
+def announcement() -> list[dict[str, Any]]:
+    """What Argo CD's UI offers to set (cmpserver/apiclient, ParameterAnnouncement)."""
+    found = []
+    for name in schema()["properties"]:
+        entry = form(name)
+        one = {"name": name, "title": entry["title"], "tooltip": entry["description"]}
+        if collection(name) != "string":
+            one["collectionType"] = collection(name)
+        found.append(one)
+    return found
+
+
+def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The single values of a chart as `--set` names them, with their defaults as texts; no lists."""
+    for key, value in values.items():
+        name = prefix + key.replace("\\", "\\\\").replace(".", "\\.").replace(",", "\\,")
+        if isinstance(value, dict):
+            yield from flattened(value, f"{name}.")
+        elif isinstance(value, bool):
+            yield name, "true" if value else "false"
+        elif value is not None and not isinstance(value, list):
+            yield name, str(value)
 
 
 def _entries(text: str) -> list[dict[str, Any]]:
@@ -72,8 +161,31 @@ def _entries(text: str) -> list[dict[str, Any]]:
     return entries
 
 
-def _value(name: str, value: object) -> object:
-    texts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-    if not all(isinstance(text, str) and len(text) <= _LONGEST for text in texts):
-        raise ConfigError(f"a value is no text of at most {_LONGEST} characters", where=f"{_WHERE}: {name}")
-    return value
+def _unknown(name: str) -> ConfigError:
+    names = list(schema()["properties"])
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {close[0]}?" if close else f"the parameters are {', '.join(sorted(names))}"
+    return ConfigError(f"{name[:_SHOWN]!r} is no parameter of becalm", where=WHERE, hint=hint)
+
+
+def _check(found: Mapping[str, Any]) -> None:
+    import jsonschema  # noqa: PLC0415  # only where an application sets something
+
+    errors = jsonschema.Draft202012Validator(schema()).iter_errors(found)
+    first = min(errors, key=lambda error: [str(step) for step in error.absolute_path], default=None)
+    if first is None:
+        return
+    name = str(first.absolute_path[0])
+    place = ": ".join([WHERE, *map(str, first.absolute_path)])
+    if first.validator == "enum":
+        raise ConfigError(
+            f"{str(first.instance)[:_SHOWN]!r} is not allowed",
+            where=place,
+            hint=f"write {' or '.join(map(str, first.validator_value))}",
+        )
+    # The value itself may be a secret, and long; its limit says enough.
+    raise ConfigError(
+        f"the value does not fit: {first.validator} {str(first.validator_value)[:_SHOWN]}",
+        where=place,
+        hint=f"for example {json.dumps(form(name)['examples'][0])}",
+    )

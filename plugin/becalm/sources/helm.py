@@ -20,29 +20,42 @@ _ADVICE = "Use --debug flag to render out invalid YAML"
 class HelmOptions:
     """What `helm template` is told.
 
-    `values` are files, in order; `sets` are `KEY=VALUE` in Helm's own --set syntax. Empty
-    `namespace` and `kube_version` leave their flags out.
+    `values` are files, in order, and `inline` is the text of a last one; `sets` and `set_strings` are `KEY=VALUE`
+    in Helm's own --set syntax, `set_files` are `KEY=PATH`. Empty `namespace` and `kube_version` leave their flags
+    out.
     """
 
     release: str
     namespace: str
     values: tuple[Path, ...] = ()
+    inline: str = ""
     sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+    set_files: tuple[str, ...] = ()
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
+    skip_crds: bool = False
+    skip_tests: bool = False
+    skip_schema_validation: bool = False
 
-    def argv(self, helm: str, chart: Path) -> tuple[str, ...]:
+    def argv(self, helm: str, chart: Path, inline: Path | None = None) -> tuple[str, ...]:
         """The command; each value is glued to its flag, so that none is taken for another flag.
+
+        `inline` is the file that `self.inline` was written to.
 
         `--dry-run=client` is what `template` does anyway; Helm before 3.13 does not know the form
         and refuses it, so that an old helm never renders.
         """
         arguments = [helm, "template", str(chart), f"--name-template={self.release}"]
-        arguments += ["--include-crds", "--dry-run=client"]
+        arguments += [*([] if self.skip_crds else ["--include-crds"]), "--dry-run=client"]
         if self.namespace:
             arguments.append(f"--namespace={self.namespace}")
-        arguments += [f"--values={path}" for path in self.values]
+        arguments += [f"--values={path}" for path in (*self.values, *([inline] if inline else []))]
         arguments += [f"--set={item}" for item in self.sets]
+        arguments += [f"--set-string={item}" for item in self.set_strings]
+        arguments += [f"--set-file={item}" for item in self.set_files]
+        arguments += ["--skip-tests"] if self.skip_tests else []
+        arguments += ["--skip-schema-validation"] if self.skip_schema_validation else []
         if self.kube_version:
             arguments.append(f"--kube-version={self.kube_version}")
         return (*arguments, *(f"--api-versions={item}" for item in self.api_versions))
@@ -83,7 +96,11 @@ class Helm:
     def template(self, chart: Path, options: HelmOptions) -> Completed:
         """Run `helm template`; the outcome is not judged."""
         self.runs += 1
-        return self._run(options.argv(self.binary, chart))
+        inline = None
+        if options.inline:
+            inline = self.work / "values.yaml"
+            inline.write_text(options.inline, "utf-8")
+        return self._run(options.argv(self.binary, chart, inline))
 
     def _run(self, argv: tuple[str, ...]) -> Completed:
         return run(Command(argv=argv, cwd=self.work, env=self.env, timeout=self.timeout))

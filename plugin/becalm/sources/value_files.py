@@ -1,0 +1,122 @@
+"""Which values files an application means: paths, globs and duplicates as Argo CD's own Helm source treats them.
+
+The rules are those of Argo CD, reposerver/repository (`getResolvedValueFiles`) and util/io/path: a relative
+path is below the application's directory, one that begins with / below the repository's root, and nothing
+may lead out of the root, links included. What several names mean is loaded once, at its first place; a
+file that is named by itself keeps that place also where a glob would have found it earlier.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from becalm.errors import SourceError
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_GLOB = re.compile(r"[*?\[]")
+_MOST_FILES = 1000
+
+
+def resolve(names: Sequence[str], *, app: Path, root: Path, ignore_missing: bool, where: str) -> list[Path]:
+    """The files, in the order in which helm loads them.
+
+    Args:
+        names: as the application gives them.
+        app: the application's directory, in the root.
+        root: the repository's root.
+        ignore_missing: leave out files that are not there, and globs that find nothing.
+        where: the parameter, for messages.
+
+    Raises:
+        SourceError: a name is an address, leads out of the root, or is not there.
+    """
+    root = Path(os.path.realpath(root))
+    app = Path(os.path.realpath(app))
+    plain = {_inside(name, app, root, where) for name in names if not _GLOB.search(name)}
+    found: list[Path] = []
+    for name in names:
+        if _GLOB.search(name):
+            matches = [path for path in _globbed(name, app, root, where) if path not in plain]
+            if not matches and not ignore_missing:
+                raise _missing(name, where, "no file fits the pattern")
+            found += matches
+            continue
+        path = _inside(name, app, root, where)
+        if path.is_file():
+            found.append(path)
+        elif not ignore_missing:
+            raise _missing(name, where, "the file is not there")
+    return list(dict.fromkeys(found))
+
+
+def single(name: str, *, app: Path, root: Path, where: str) -> Path:
+    """One file of the repository, for `--set-file`.
+
+    Raises:
+        SourceError: as `resolve`.
+    """
+    path = _inside(name, Path(os.path.realpath(app)), Path(os.path.realpath(root)), where)
+    if not path.is_file():
+        raise _missing(name, where, "the file is not there")
+    return path
+
+
+def _inside(name: str, app: Path, root: Path, where: str) -> Path:
+    _refuse(name, where)
+    path = Path(os.path.realpath(root / name.lstrip("/") if name.startswith("/") else app / name))
+    if not path.is_relative_to(root) or path == root:
+        raise _outside(name, where)
+    return path
+
+
+def _refuse(name: str, where: str) -> None:
+    if _URL.match(name):
+        raise SourceError(
+            f"{name[:200]!r} is an address, and what it holds may change between two renders",
+            where=where,
+            hint="keep the file in the repository",
+        )
+    if name.startswith("$"):
+        raise SourceError(
+            f"{name[:200]!r} means another source of the application, which no plugin is given",
+            where=where,
+            hint="keep the file in this repository",
+        )
+    if not name or "\0" in name:
+        raise SourceError("a name of a values file is empty", where=where)
+
+
+def _globbed(name: str, app: Path, root: Path, where: str) -> list[Path]:
+    """The files that a pattern means, in lexical order; `**` goes through any number of directories."""
+    _refuse(name, where)
+    base = root if name.startswith("/") else app
+    pattern = os.path.normpath(name.lstrip("/")).replace("[^", "[!")
+    while pattern.startswith("../"):
+        base, pattern = base.parent, pattern[3:]
+    if not base.is_relative_to(root):
+        raise _outside(name, where)
+    try:
+        matches = sorted(str(path) for path in base.glob(pattern) if path.is_file())
+    except (ValueError, NotImplementedError, re.error) as error:
+        raise SourceError(f"{name[:200]!r} is no pattern", where=where) from error
+    if len(matches) > _MOST_FILES:
+        raise SourceError(f"{name[:200]!r} fits more than {_MOST_FILES} files", where=where)
+    real = [Path(os.path.realpath(match)) for match in matches]
+    if not all(path.is_relative_to(root) for path in real):
+        raise _outside(name, where)
+    return real
+
+
+def _outside(name: str, where: str) -> SourceError:
+    return SourceError(
+        f"{name[:200]!r} leads out of the repository", where=where, hint="keep the file in the repository"
+    )
+
+
+def _missing(name: str, where: str, what: str) -> SourceError:
+    return SourceError(
+        f"{name[:200]!r}: {what}", where=where, hint="check its path, or set ignoreMissingValueFiles to true"
+    )
