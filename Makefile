@@ -61,7 +61,7 @@ fuzz: $(STAMP) tools ## run the property tests at length (tens of thousands of e
 
 .PHONY: docs
 docs: $(STAMP) ## write the pages that are made from the code
-	$(PY) tools/catalogue_page.py
+	$(PY) tools/pages.py
 
 .PHONY: tools
 tools: ## fetch the pinned helm and kubectl into .tools (does nothing when they are there)

@@ -90,6 +90,10 @@ def _parser() -> argparse.ArgumentParser:
     options.add_ignore(request(ignore))
     audit = command(commands, "audit", "list every call whose result changes, and how it is treated", _audit)
     audit.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
+    announced = command(
+        commands, "parameters", "list what an application can set, as JSON for Argo CD", _parameters
+    )
+    announced.add_argument("--dynamic", action="store_true", help="the values of the chart in this directory")
     rules = options.family(commands, "rules", "list, show, check and test normalisation rules")
     command(rules, "list", "list the built-in rules", _rules_list)
     command(rules, "ignores", "list the entries of `becalm ignore`", _ignores_list)
@@ -212,6 +216,18 @@ def _ignores_list(_: argparse.Namespace) -> str:
     rows = [("ENTRY", "FOUND BY ITSELF", "REASON")]
     rows += [(one.id, "yes" if one.is_found else "no", one.reason) for one in ignores.entries()]
     return _table(rows)
+
+
+def _parameters(arguments: argparse.Namespace) -> str:
+    from becalm.cmp import parameters  # noqa: PLC0415
+
+    if not arguments.dynamic:
+        return json.dumps(parameters.announcement(), indent=2) + "\n"
+    from becalm import pipeline  # noqa: PLC0415
+
+    values = dict(parameters.flattened(pipeline.default_values(Path.cwd())))
+    one = {"name": "parameters", "title": "Helm parameters", "collectionType": "map", "map": values}
+    return json.dumps([one] if values else [], indent=2) + "\n"
 
 
 def _rules_list(_: argparse.Namespace) -> str:

@@ -43,12 +43,9 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
 
-An app team can set, in source.plugin.parameters:
-
-  becalm.epoch   (string) another one gives the whole app new values
-  becalm.epochs  (map)    the same by item: {Secret/db/password: "2"}
-  becalm.rules   (array)  switches of rules: ["-core/status"]
-  becalm.seed    (string) stay on this seed, by file name or fingerprint, when the operator moves on
+An app team can set, in source.plugin.parameters, what Argo CD's own Helm source can (releaseName,
+namespace, valueFiles, values, parameters, ...) and becalm's own (becalm.epoch, becalm.rules, ...):
+`becalm parameters` lists them all, docs/parameters.md explains them.
 """
 _RENDER = """\
 Renders a chart as `becalm generate` would in Argo CD, and prints the manifests. The application's
@@ -113,6 +110,10 @@ its arguments, with how it is treated:
   order           a map's keys or values, in the order of the keys
   empty           helm itself answers with nothing, every time
 """
+_PARAMETERS = """\
+Lists what an application can set in source.plugin.parameters, as Argo CD's UI takes it. With --dynamic, which
+Argo CD runs in an application's directory, the values of the chart there, with their defaults.
+"""
 _SEED_NEW = """\
 Writes a fresh seed to a new file with mode 0600 and prints its fingerprint. Keep a backup:
 losing or replacing the seed changes every derived value.
@@ -127,6 +128,7 @@ _DESCRIPTIONS = {
     "ignore": _IGNORE,
     "rules": _RULES,
     "audit": _AUDIT,
+    "parameters": _PARAMETERS,
     "new": _SEED_NEW,
 }
 

@@ -20,6 +20,7 @@ from becalm.errors import ManifestError, SourceError
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
 from becalm.manifests.paths import render as render_path
+from becalm.manifests.scalars import Value
 from becalm.normalise import application, packs, policy
 from becalm.normalise.engine import Cluster, normalise
 from becalm.normalise.policy import Say, Scope, Selection
@@ -330,3 +331,17 @@ def audit(chart: Path) -> list[Call]:
         for file in inputs.files
         for line, name in calls(file.text)
     ]
+
+
+def default_values(chart: Path) -> dict[str, Value]:
+    """The values of a chart's own values.yaml; none where it has none.
+
+    Raises:
+        SourceError: there is no chart that can be read.
+        ManifestError: the file is no YAML.
+    """
+    tree = load_chart(chart, root=None)
+    if not tree.has("values.yaml"):
+        return {}
+    value = yamlio.load(tree.read("values.yaml").decode("utf-8", "replace"), where="values.yaml")
+    return value if isinstance(value, dict) else {}

@@ -153,12 +153,14 @@ def _helm_options(app: ApplicationEnvironment, variables: Mapping[str, str]) -> 
     def expanded(text: str) -> str:
         return substitution.expand(text, variables)
 
+    where = f"{parameters.WHERE}: valueFiles"
+    value_files.refuse_other_sources(helm.value_files, substitution.NAMES, where=where)
     files = value_files.resolve(
         [expanded(name) for name in helm.value_files],
         app=directory,
         root=root,
         ignore_missing=helm.ignore_missing_value_files,
-        where=f"{parameters.WHERE}: valueFiles",
+        where=where,
     )
     where = f"{parameters.WHERE}: fileParameters"
     contents = {

@@ -216,11 +216,8 @@ def test_plugin_yaml_is_what_cmp_server_accepts() -> None:
     """cmp-server ignores unknown keys, so a misspelt field would be silent: none may be there."""
     plugin = yaml.safe_load((ROOT / "plugin.yaml").read_text())
     announced = plugin["spec"].pop("parameters")
-    assert list(announced) == ["static"]
-    types = {entry["name"]: entry.get("collectionType", "string") for entry in announced["static"]}
-    assert types == parameters.TYPES
-    known = {"name", "title", "tooltip", "collectionType"}
-    assert all(known >= set(entry) >= known - {"collectionType"} for entry in announced["static"])
+    assert announced["static"] == parameters.announcement()
+    assert announced["dynamic"] == {"command": ["becalm", "parameters", "--dynamic"]}
     assert plugin == {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "ConfigManagementPlugin",

@@ -16,6 +16,7 @@ from pathlib import Path
 from becalm.errors import SourceError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_REFERENCE = re.compile(r"\$\{?([\w-]+)")
 _GLOB = re.compile(r"[*?\[]")
 _MOST_FILES = 1000
 
@@ -52,6 +53,27 @@ def resolve(names: Sequence[str], *, app: Path, root: Path, ignore_missing: bool
     return list(dict.fromkeys(found))
 
 
+def refuse_other_sources(names: Sequence[str], variables: Sequence[str], *, where: str) -> None:
+    """Refuse `$ref/...`, which means another source of the application.
+
+    Args:
+        names: before variables are replaced.
+        variables: the names of those that are.
+        where: the parameter, for messages.
+
+    Raises:
+        SourceError: a name begins with something else than such a variable.
+    """
+    for name in names:
+        match = _REFERENCE.match(name)
+        if match is not None and match[1] not in variables:
+            raise SourceError(
+                f"{name[:200]!r} means another source of the application, which no plugin is given",
+                where=where,
+                hint="keep the file in this repository",
+            )
+
+
 def single(name: str, *, app: Path, root: Path, where: str) -> Path:
     """One file of the repository, for `--set-file`.
 
@@ -78,12 +100,6 @@ def _refuse(name: str, where: str) -> None:
             f"{name[:200]!r} is an address, and what it holds may change between two renders",
             where=where,
             hint="keep the file in the repository",
-        )
-    if name.startswith("$"):
-        raise SourceError(
-            f"{name[:200]!r} means another source of the application, which no plugin is given",
-            where=where,
-            hint="keep the file in this repository",
         )
     if not name or "\0" in name:
         raise SourceError("a name of a values file is empty", where=where)

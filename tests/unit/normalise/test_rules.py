@@ -399,14 +399,15 @@ def resolved(selector: Selector, table: builtin.Types, name: str) -> builtin.Fie
     return field
 
 
-def test_the_page_of_the_catalogue_is_fresh() -> None:
-    """After a change of rules: make docs."""
+@pytest.mark.parametrize(("call", "name"), [("page", "catalogue"), ("parameters_page", "parameters")])
+def test_pages_that_are_made_from_the_code_are_fresh(call: str, name: str) -> None:
+    """After a change: make docs."""
     root = Path(__file__).resolve().parents[3]
     made = subprocess.run(
-        [sys.executable, "-c", "import catalogue_page as c; print(c.page(), end='')"],
+        [sys.executable, "-c", f"import pages; print(pages.{call}(), end='')"],
         cwd=root / "tools", capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert made.stdout == (root / "docs" / "catalogue.md").read_text()
+    assert made.stdout == (root / "docs" / f"{name}.md").read_text()
 
 
 def left(before: object, *others: object, acting: Sequence[rules.Rule] = USUAL) -> object:

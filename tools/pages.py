@@ -1,14 +1,39 @@
-"""Writes docs/catalogue.md from the built-in rules: python3 tools/catalogue_page.py (a test fails when it is stale)."""
+"""Writes docs/catalogue.md and docs/parameters.md from the code: make docs (tests fail when they are stale)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from becalm.cmp import parameters
 from becalm.normalise import computed, ignores, packs
 from becalm.normalise.rules import Pack, Rule
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "catalogue.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PARAMETERS = """# Parameters
+
+Made from the schema by `make docs`; do not edit. An Application sets these in `source.plugin.parameters`; each has the
+name of Argo CD's own Helm source where that has it. Anything else is an error, never ignored.
+
+```yaml
+source:
+  plugin:
+    name: becalm
+    parameters:
+      - name: valueFiles
+        array: [values-prod.yaml]
+      - name: parameters
+        map: {image.tag: 1.2.3}
+```
+
+In values of `parameters`, `stringParameters` and `fileParameters`, and in names of values files, `$ARGOCD_APP_NAME` and the like
+are replaced as Argo CD does it; in `values` nothing is. Values count in this order: values files, `values` (or
+`valuesObject`), `parameters`, `stringParameters`, `fileParameters`. Values files must lie in the repository.
+
+| parameter | field | meaning | example |
+| --- | --- | --- | --- |
+"""
 HEAD = """# Built-in rules
 
 Made from the catalogue by `make docs`; do not edit. [Rules](rules.md) explains how to switch them and how to write your
@@ -43,6 +68,16 @@ def page() -> str:
     return "".join(parts)
 
 
+def parameters_page() -> str:
+    """The text of docs/parameters.md."""
+    rows = []
+    for name in parameters.schema()["properties"]:
+        form = parameters.form(name)
+        example = json.dumps(form["examples"][0])
+        rows.append(f"| `{name}` | {parameters.collection(name)} | {form['description']} | `{example}` |\n")
+    return PARAMETERS + "".join(rows)
+
+
 def _when(pack: Pack) -> str:
     return "" if pack.enabled else f" Off until it is switched on: `+{pack.id}`."
 
@@ -65,4 +100,5 @@ def _fields(rule: Rule) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    (DOCS / "catalogue.md").write_text(page(), "utf-8")
+    (DOCS / "parameters.md").write_text(parameters_page(), "utf-8")
