@@ -51,8 +51,8 @@ def _is_built_in(look: Look) -> bool:
 
 # --- strip: nulls
 
-_NULL_WORDS = ("~", "null", "Null", "NULL")
-_WRITTEN_NULL = re.compile(rf":(?=[ \t\n]){GAP}(?:null|Null|NULL|~)(?=[\s#]|\Z)|!!null")
+_NULL_WORDS = ("~", "null", "Null", "NULL", "{")
+_WRITTEN_NULL = re.compile(rf":{GAP}(?:(?:null|Null|NULL|~)(?=[\s#,}}]|\Z)|[,}}])|!!null")
 _NO_VALUE = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
@@ -174,7 +174,7 @@ def _may_hold_duplicates(look: Look, _: Facts) -> bool:
     """Whether some key of an element has one value twice at one depth."""
     if not _is_built_in(look) or (look.kinds and look.kinds <= _PLAIN):
         return False
-    if look.is_opaque or _WIDE.search(look.text) is not None:
+    if look.is_opaque or look.has_braces or _WIDE.search(look.text) is not None:
         return True
     found = [
         (len(match[1]) + (2 if match[2] else 0), match[3], match[4].partition(" #")[0].rstrip(" \t\"'"))
@@ -263,7 +263,7 @@ def _known(obj: Object, facts: Facts) -> list[Path]:
 #: (pkg/apis/core/validation of Kubernetes).
 _QUANTITIES = re.compile(
     r"(?:cpu|memory|storage|hugepages-\w+|sizeLimit|divisor|[vV]alue|imumVolumeSize|capacity|/[\w.-]+)"
-    rf"[\"']?[ \t]*:(?=[ \t\n]{GAP}([\"']?)([^\s\"',{{}}\[\]]*))"
+    rf"[\"']?[ \t]*:(?={GAP}([\"']?)([^\s\"',{{}}\[\]]*))"
 )
 #: Kinds with quantities by names of every sort.
 _QUOTAS = {"ResourceQuota", "LimitRange", "Node"}

@@ -34,7 +34,9 @@ _ANCHOR = re.compile(r"&(?<=[ \t]&)[\w-]")
 _COMPLEX_KEY = re.compile(r"^[ \t]*(?:-[ \t]+)*\?[ \t\n]", re.MULTILINE)
 _ESCAPED_KEY = re.compile(r'"[^"\n]*\\[^"\n]*"[ \t]*:')
 _PAIR_IN_LIST = re.compile(r"[ \t]\[[ \t]*[\w./-]+:[ \t]")
-_COLON = re.compile(r"[\"']?[ \t]*:(?=[ \t\n]|\Z)")
+#: A map in braces over lines, or with a key that has no colon somewhere.
+_KEY_ALONE = re.compile(r"\{[ \t]*(?:#|\n|[^{}\[\]\n:]*[,}]|[^{}\[\]\n]*,[^{}\[\]\n:,]*[,}])")
+_COLON = re.compile(r"(?:[\"'][ \t]*:|[ \t]*:(?=[ \t\n]|\Z))")
 _NEXT_LINE = re.compile(r"\n( *)([^\s])")
 _GAP = re.compile(GAP)
 _LEAD = re.compile(r"[ \-\"']*")
@@ -44,8 +46,8 @@ _VALUES = {
     "false": re.compile(r"[\w!]"),
     "zero": re.compile(r"[-+]?\.?0|!"),
     "nonzero": re.compile(r"[^\s]"),
-    "null": re.compile(r"!|null|Null|NULL|~"),
-    "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&]"),
+    "null": re.compile(r"!|null|Null|NULL|~|[,}]"),
+    "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&,}]"),
 }
 #: Where long texts are, and the kinds that hold them.
 _DATA = ("data", "stringData", "binaryData")
@@ -100,8 +102,13 @@ class Look:
             or ("&" in text and _ANCHOR.search(text) is not None)
             or (_DEFINITION in text and "*" in text and _ALIAS.search(text) is not None)
             or ("?" in text and _COMPLEX_KEY.search(text) is not None)
-            or _has_braces(self.shallow)
+            or _has_odd_braces(self.shallow)
         )
+
+    @cached_property
+    def has_braces(self) -> bool:
+        """Whether something stands in braces, so that columns and lines tell nothing of it."""
+        return _braces(self.shallow) is not None
 
     @cached_property
     def shallow(self) -> str:
@@ -158,20 +165,25 @@ class Look:
         return found
 
 
-def _has_braces(text: str) -> bool:
-    """Whether something stands in braces, but for empty ones, templates and what is inside of a word.
-
-    Also keys in quotes that have escapes, and lists in brackets that go over lines or hold pairs.
-    """
-    at_ = text.find("{")
+def _braces(text: str, start: int = 0) -> int | None:
+    """Where something stands in braces, but for empty ones, templates and what is inside of a word."""
+    at_ = text.find("{", start)
     while at_ >= 0:
         before = text[max(0, at_ - 12) : at_].rstrip(" \t")
-        if (not before or before[-1] in ":-[,\n") and text[at_ + 1 : at_ + 12].lstrip(" \t")[:1] not in (
-            "}",
-            "{",
-        ):
-            return True
+        inner = text[at_ + 1 : at_ + 12].lstrip(" \t")[:1]
+        if (not before or before[-1] in ":-[,\n") and inner not in ("}", "{"):
+            return at_
         at_ = text.find("{", at_ + 1)
+    return None
+
+
+def _has_odd_braces(text: str) -> bool:
+    """Whether braces hold keys without colons, or keys in quotes have escapes, or brackets hold pairs or lines."""
+    at_ = _braces(text)
+    while at_ is not None:
+        if _KEY_ALONE.match(text, at_) is not None:
+            return True
+        at_ = _braces(text, at_ + 1)
     return ("\\" in text and _ESCAPED_KEY.search(text) is not None) or (
         "[" in text and ("[\n" in text or "[ \n" in text or _PAIR_IN_LIST.search(text) is not None)
     )

@@ -570,3 +570,25 @@ def test_many_objects_take_time_by_their_number() -> None:
     ]  # fmt: skip
     text = "".join(f"---\n{json.dumps(obj)}\n" for obj in pairs)
     assert len(normalise(text, USUAL, "1.34").changes) == 1500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "metadata: {name: a, annotations: {x: }}\nspec: {}\n",
+        'metadata: {name: a, annotations: {x: , y: "1"}}\n',
+        'metadata: {name: a, annotations: {x, y: "1"}}\n',
+        'metadata: {name: a, annotations: {y: "1", x}}\n',
+        'metadata: {"name":"a","uid":"1"}\n',
+        "metadata:\n  name: a\n  annotations: {\n    x: null }\n",
+        'metadata: {name: a}\nspec: {"clusterIP":""}\n',
+        'metadata: {name: a}\nspec:\n  ports: [{"nodePort":0,"port":80}]\n',
+        "metadata: {name: a}\nspec:\n  ports: [{port: 80, nodePort: 0}]\n",
+        "metadata: {name: a}\nspec: {ports: [{port: 80, nodePort: null}]}\n",
+        "metadata: {name: a}\nspec:\n  ports: [ {port: 80, nodePort: ~} ]\n",
+        "metadata: {name: a}\nspec:\n  ports:\n  - {port: 80, nodePort: }\n",
+        'metadata: {name: a}\nspec:\n  ports: [{"port":80,"name":"v"},{"name":"v","port":80}]\n',
+    ],
+)
+def test_braces_hide_nothing(text: str) -> None:
+    assert normalise(f"kind: Service\napiVersion: v1\n{text}", USUAL, "1.34").changes != ()
