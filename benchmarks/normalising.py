@@ -137,11 +137,11 @@ subjects:
 """
 
 
-def custom(number: int, action: str) -> str:
+def custom(number: int) -> str:
     """A custom resource of one of the definitions."""
     return (
         f"apiVersion: monitoring.example.com/v1\nkind: Thing{number % 3}\nmetadata:\n  name: thing-{number}\n"
-        f"spec:\n  endpoints:\n  - field1: a{action}\n"
+        f"spec:\n  endpoints:\n  - field1: a\n"
     )
 
 
@@ -149,12 +149,11 @@ def output(*, needs_changes: bool) -> str:
     """The render."""
     address = 'clusterIP: ""' if needs_changes else "type: ClusterIP"
     replicas = "null" if needs_changes else "2"
-    action = "" if needs_changes else "\n    action: replace"
     documents = [crd(i) for i in range(CRDS)] + [dashboard(i) for i in range(DASHBOARDS)]
     documents += [workload(i, replicas) for i in range(WORKLOADS)] + [
         small(i, address) for i in range(WORKLOADS)
     ]
-    documents += [custom(i, action) for i in range(WORKLOADS)] if needs_changes else []
+    documents += [custom(i) for i in range(WORKLOADS)] if needs_changes else []
     return "".join(f"---\n# Source: bench/templates/a.yaml\n{text}" for text in documents)
 
 

@@ -9,9 +9,21 @@ No constructor prints, and none may be given a secret value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 EXIT_BUG = 70
+
+
+def nearest(name: str, known: Iterable[str], *, otherwise: str, sign: str = "") -> str:
+    """A hint for a name that is not known: the one that it is most like, else what `otherwise` says.
+
+    `sign` is what stands before the name that is proposed.
+    """
+    import difflib  # noqa: PLC0415  # this module is loaded by every command
+
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"did you mean {sign}{close[0]}?" if close else otherwise
 
 
 class PluginError(Exception):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from becalm.errors import RuleError
+from becalm.errors import RuleError, nearest
 from becalm.manifests import yamlio
 from becalm.manifests.objects import Object, ObjectId
 from becalm.manifests.stream import split
@@ -22,19 +21,26 @@ Form = Literal["application", "argocd-cm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignored:
-    """What to ignore of one object, why, and what it takes and risks; `pointers` and `jq` are Argo CD's.
+    """What to ignore of one object, and by which entry; `pointers` and `jq` are Argo CD's.
 
     The owner's namespace is "" where it may have none, since Argo CD compares it with that of the live object
     (util/argo/normalizers), and its name where the server makes it up.
     """
 
     owner: ObjectId
-    entry: str
-    reason: str
-    risk: str
-    sync_options: tuple[str, ...]
+    entry: Entry
     pointers: tuple[str, ...]
     jq: tuple[str, ...]
+
+
+#: What is asked for by field, without an entry of the catalogue.
+_ASKED = Entry(
+    id="",
+    reason="It was asked for with --field.",
+    risk="Argo CD no longer shows a change of the field, and applies it only with another one.",
+    sync_options=(),
+    cases=(),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,7 @@ def ignored(request: Request, wanted: Wanted) -> list[Ignored]:
                     found.append(_ignored(_place(owner, obj, shown), obj, entry, cases))
             own = [selector for match, selector in fields if _matches(match, owner) and selector.find(obj)]
             if own:
-                found.append(_asked(_place(owner, obj, shown), own))
+                found.append(_of(_place(owner, obj, shown), _ASKED, own))
     _refuse_unused(fields, found, wanted)
     return found
 
@@ -91,11 +97,10 @@ def _chosen(names: Sequence[str]) -> set[str]:
     known = [entry.id for entry in ignores.entries()]
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
             raise RuleError(
                 f"there is no entry {name!r}",
                 where="--entry",
-                hint=f"did you mean {close[0]}?" if close else "`becalm rules ignores` names all",
+                hint=nearest(name, known, otherwise="`becalm rules ignores` names all"),
             )
     return set(names)
 
@@ -112,26 +117,13 @@ def _ignored(owner: ObjectId, obj: Object, entry: Entry, cases: Iterable[Case]) 
     fields: list[Selector] = []
     jq: list[str] = []
     for case in cases:
-        there = [field for field in case.fields if case.is_added or case.when is not None or field.find(obj)]
-        fields += there
+        is_whole = case.is_added or case.when is not None
+        fields += [field for field in case.fields if is_whole or field.find(obj)]
         jq += case.jq
-    return _of(owner, fields, jq, entry.id, entry.reason, entry.risk, entry.sync_options)
+    return _of(owner, entry, fields, jq)
 
 
-def _asked(owner: ObjectId, fields: Sequence[Selector]) -> Ignored:
-    risk = "Argo CD no longer shows a change of the field, and applies it only with another one."
-    return _of(owner, fields, (), "", "It was asked for with --field.", risk, ())
-
-
-def _of(  # noqa: PLR0913, PLR0917  # the parts of one record
-    owner: ObjectId,
-    fields: Iterable[Selector],
-    jq: Iterable[str],
-    entry: str,
-    reason: str,
-    risk: str,
-    sync_options: tuple[str, ...],
-) -> Ignored:
+def _of(owner: ObjectId, entry: Entry, fields: Iterable[Selector], jq: Iterable[str] = ()) -> Ignored:
     """Pointers where they can say it, since they need no jq; a path with a list only jq can."""
     pointers: list[str] = []
     expressions = list(jq)
@@ -141,15 +133,7 @@ def _of(  # noqa: PLR0913, PLR0917  # the parts of one record
             expressions.append(ignores.jq(field))
         else:
             pointers.append(pointer)
-    return Ignored(
-        owner=owner,
-        entry=entry,
-        reason=reason,
-        risk=risk,
-        sync_options=sync_options,
-        pointers=tuple(pointers),
-        jq=tuple(expressions),
-    )
+    return Ignored(owner=owner, entry=entry, pointers=tuple(pointers), jq=tuple(expressions))
 
 
 _Target = tuple[str, str, str]
@@ -178,7 +162,7 @@ def _refuse_unused(
 ) -> None:
     """A field or an entry that no object has is a mistake, and what is written for it would do nothing."""
     for entry in wanted.entries:
-        if not any(one.entry == entry for one in found):
+        if not any(one.entry.id == entry for one in found):
             raise RuleError(
                 f"no object in the output is one of {entry!r}",
                 where="--entry",
@@ -206,21 +190,16 @@ def written(found: Sequence[Ignored], form: Form) -> str:
 
 
 def _comments(found: Sequence[Ignored]) -> Iterator[str]:
-    seen: dict[str, Ignored] = {}
-    for one in found:
-        seen.setdefault(one.entry, one)
-    for one in seen.values():
-        yield f"{one.entry or 'fields'}: {one.reason}"
-        if one.risk:
-            yield f"  Risk: {one.risk}"
+    for entry in {one.entry.id: one.entry for one in found}.values():
+        yield f"{entry.id or 'fields'}: {entry.reason}"
+        if entry.risk:
+            yield f"  Risk: {entry.risk}"
 
 
 def _application(found: Sequence[Ignored]) -> dict[str, Any]:
-    owners = dict.fromkeys(one.owner for one in found)
+    groups = _grouped(found, lambda one: one.owner)
     spec: dict[str, Any] = {
-        "ignoreDifferences": [
-            _difference(owner, [one for one in found if one.owner == owner]) for owner in owners
-        ]
+        "ignoreDifferences": [_difference(owner, group) for owner, group in groups.items()]
     }
     options = _sync_options(found)
     if options:
@@ -229,7 +208,17 @@ def _application(found: Sequence[Ignored]) -> dict[str, Any]:
 
 
 def _sync_options(found: Sequence[Ignored]) -> list[str]:
-    return list(dict.fromkeys(option for one in found for option in one.sync_options))
+    return list(dict.fromkeys(option for one in found for option in one.entry.sync_options))
+
+
+_Key = TypeVar("_Key")
+
+
+def _grouped(found: Sequence[Ignored], key: Callable[[Ignored], _Key]) -> dict[_Key, list[Ignored]]:
+    groups: dict[_Key, list[Ignored]] = {}
+    for one in found:
+        groups.setdefault(key(one), []).append(one)
+    return groups
 
 
 def _difference(owner: ObjectId, found: Sequence[Ignored]) -> dict[str, Any]:
@@ -239,32 +228,25 @@ def _difference(owner: ObjectId, found: Sequence[Ignored]) -> dict[str, Any]:
         difference["name"] = owner.name
     if owner.namespace:
         difference["namespace"] = owner.namespace
-    pointers = dict.fromkeys(pointer for one in found for pointer in one.pointers)
-    jq = dict.fromkeys(expression for one in found for expression in one.jq)
-    return difference | _expressions(list(pointers), list(jq))
+    return difference | _expressions(found)
 
 
-def _expressions(pointers: Sequence[str], jq: Sequence[str]) -> dict[str, Any]:
+def _expressions(found: Sequence[Ignored]) -> dict[str, Any]:
+    """All that is ignored by some entries, each expression once."""
+    pointers = list(dict.fromkeys(pointer for one in found for pointer in one.pointers))
+    jq = list(dict.fromkeys(expression for one in found for expression in one.jq))
     out: dict[str, Any] = {}
     if pointers:
-        out["jsonPointers"] = list(pointers)
+        out["jsonPointers"] = pointers
     if jq:
-        out["jqPathExpressions"] = list(jq)
+        out["jqPathExpressions"] = jq
     return out
 
 
 def _argocd_cm(found: Sequence[Ignored]) -> dict[str, Any]:
     """By kind, as argocd-cm has it; it knows no names, so it concerns every object of the kind."""
-    kinds: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for one in found:
-        key = f"{one.owner.group}_{one.owner.kind}" if one.owner.group else one.owner.kind
-        pointers, jq = kinds.setdefault(key, ({}, {}))
-        pointers |= dict.fromkeys(one.pointers)
-        jq |= dict.fromkeys(one.jq)
+    groups = _grouped(
+        found, lambda one: f"{one.owner.group}_{one.owner.kind}" if one.owner.group else one.owner.kind
+    )
     prefix = "resource.customizations.ignoreDifferences."
-    return {
-        "data": {
-            f"{prefix}{key}": yamlio.dump(_expressions(list(pointers), list(jq)))
-            for key, (pointers, jq) in kinds.items()
-        }
-    }
+    return {"data": {f"{prefix}{key}": yamlio.dump(_expressions(group)) for key, group in groups.items()}}

@@ -68,7 +68,7 @@ class Request:
     rule_files: tuple[Path, ...] = ()
     operator: tuple[Say, ...] = ()
     app: tuple[Say, ...] = ()
-    by_hand: Say | None = None
+    by_hand: Say = field(default_factory=lambda: Say(where="--rule"))
     app_scope: Scope = field(default_factory=Scope)
     definitions: tuple[Path, ...] = ()
 

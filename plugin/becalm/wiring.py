@@ -95,7 +95,7 @@ def as_arguments(request: Request) -> list[str]:
         f"--epoch={request.epoch}",
         *(f"--item-epoch={item}={epoch}" for item, epoch in request.item_epochs.items()),
         *(f"--rules={path}" for path in request.rule_files),
-        *(f"--rule={switch}" for switch in (request.by_hand.switches if request.by_hand else ())),
+        *(f"--rule={switch}" for switch in request.by_hand.switches),
         f"--app-rules={written_scope(request.app_scope)}",
         *(f"--definitions={path}" for path in request.definitions),
         f"--timeout={request.timeout:g}",
@@ -111,11 +111,13 @@ def from_environment() -> Request:
     """
     variables = load.environment()
     app = environment.read(variables)
+    directory = Path.cwd()
+    root = environment.repository_root(directory, variables)
     definitions = variables.get("BECALM_DEFINITIONS_DIR", "")
     return Request(
-        chart=Path.cwd(),
-        root=environment.repository_root(Path.cwd(), variables),
-        options=_helm_options(app, variables),
+        chart=directory,
+        root=root,
+        options=_helm_options(app, variables, directory, root),
         application=Application(
             name=app.name,
             project=app.project,
@@ -144,11 +146,11 @@ def from_environment() -> Request:
     )
 
 
-def _helm_options(app: ApplicationEnvironment, variables: Mapping[str, str]) -> HelmOptions:
+def _helm_options(
+    app: ApplicationEnvironment, variables: Mapping[str, str], directory: Path, root: Path
+) -> HelmOptions:
     """What Argo CD's own Helm source would tell helm (reposerver/repository, `helmTemplate`)."""
     helm = app.parameters.helm
-    directory = Path.cwd()
-    root = environment.repository_root(directory, variables)
 
     def expanded(text: str) -> str:
         return substitution.expand(text, variables)

@@ -63,7 +63,7 @@ def legacy(
     wanted, original = (_without_place(obj) for obj in (wanted, original))
     if not name:
         patch = _json_patch(original, wanted, cut(original, present))
-        return not same(_patched(present, patch), present)
+        return not same(patched(present, patch), present)
     predicted = _strategic(original, _with_live_claims(original, wanted, present), present, name, table)
     return not same(*(_defaulted(obj, kube_version) for obj in (predicted, present)))
 
@@ -227,10 +227,10 @@ def _changes(value: Any) -> Any:
     return {key: one for key, one in inner.items() if one != {} or value[key] == {}}
 
 
-def _patched(live: Any, patch: Any) -> Any:
+def patched(live: Any, patch: Any) -> Any:
     """RFC 7386 as evanphx/json-patch does it: a list replaces, and the maps in it lose their nulls."""
     if isinstance(patch, list):
-        return [_patched({}, one) if isinstance(one, dict) else one for one in patch]
+        return [patched({}, one) if isinstance(one, dict) else one for one in patch]
     if not isinstance(patch, dict):
         return patch
     result = dict(live) if isinstance(live, dict) else {}
@@ -238,7 +238,7 @@ def _patched(live: Any, patch: Any) -> Any:
         if one is None:
             result.pop(key, None)
         else:
-            result[key] = _patched(result.get(key), one)
+            result[key] = patched(result.get(key), one)
     return result
 
 
@@ -271,7 +271,7 @@ def _strategic(original: Any, desired: dict, live: dict, name: str, table: built
         elif isinstance(one, list) and isinstance(now, list) and (key in struct):
             result[key] = _strategic_list(before, one, now, place, table)
         else:
-            result[key] = _patched({}, one) if isinstance(one, dict) else one
+            result[key] = patched({}, one) if isinstance(one, dict) else one
     return result
 
 

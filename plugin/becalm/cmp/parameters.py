@@ -6,15 +6,14 @@ docs/parameters.md.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from becalm.errors import ConfigError
+from becalm.config.schema import first_error, packaged
+from becalm.errors import ConfigError, nearest
 
 EPOCH = "becalm.epoch"
 EPOCHS = "becalm.epochs"
@@ -110,9 +109,7 @@ def read(text: str) -> Parameters:
 @cache
 def schema() -> dict[str, Any]:
     """The JSON Schema of an application's parameters, by name."""
-    text = resources.files("becalm.cmp").joinpath("parameters.schema.json").read_text("utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
+    return packaged("becalm.cmp", "parameters.schema.json")
 
 
 def form(name: str) -> dict[str, Any]:
@@ -163,29 +160,26 @@ def _entries(text: str) -> list[dict[str, Any]]:
 
 def _unknown(name: str) -> ConfigError:
     names = list(schema()["properties"])
-    close = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {close[0]}?" if close else f"the parameters are {', '.join(sorted(names))}"
+    hint = nearest(name, names, otherwise=f"the parameters are {', '.join(sorted(names))}")
     return ConfigError(f"{name[:_SHOWN]!r} is no parameter of becalm", where=WHERE, hint=hint)
 
 
 def _check(found: Mapping[str, Any]) -> None:
-    import jsonschema  # noqa: PLC0415  # only where an application sets something
-
-    errors = jsonschema.Draft202012Validator(schema()).iter_errors(found)
-    first = min(errors, key=lambda error: [str(step) for step in error.absolute_path], default=None)
+    first = first_error(found, schema())
     if first is None:
         return
     name = str(first.absolute_path[0])
     place = ": ".join([WHERE, *map(str, first.absolute_path)])
+    limit: Any = first.validator_value
     if first.validator == "enum":
         raise ConfigError(
             f"{str(first.instance)[:_SHOWN]!r} is not allowed",
             where=place,
-            hint=f"write {' or '.join(map(str, first.validator_value))}",
+            hint=f"write {' or '.join(limit)}",
         )
     # The value itself may be a secret, and long; its limit says enough.
     raise ConfigError(
-        f"the value does not fit: {first.validator} {str(first.validator_value)[:_SHOWN]}",
+        f"the value does not fit: {first.validator} {str(limit)[:_SHOWN]}",
         where=place,
         hint=f"for example {json.dumps(form(name)['examples'][0])}",
     )

@@ -49,7 +49,7 @@ def read(directory: Path) -> ApplicationFile:
         return ApplicationFile()
     rules.check(value, _schema(), text, NAME)
     own = tuple(rules.rule(entry, PACK, where=NAME, enabled=True) for entry in value.get("rules", ()))
-    rules.unique(own, NAME)
+    own = rules.unique(own, NAME)
     pack = Pack(id=PACK, title="Rules of the application", enabled=True, rules=own) if own else None
     return ApplicationFile(switches=tuple(value.get("switches", ())), pack=pack)
 

@@ -9,14 +9,13 @@ object, and fails the comparison of the whole application under structured merge
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
+from becalm.config.schema import packaged
 from becalm.manifests.objects import Object
 from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
@@ -88,6 +87,12 @@ def minor(kube_version: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def is_older(kube_version: str, release: int) -> bool:
+    """Whether a version is of a minor release before another; not where it is unknown."""
+    found = minor(kube_version)
+    return found is not None and found < release
+
+
 @cache
 def types(kube_version: str) -> Types:
     """The types for a version of Kubernetes as Argo CD gives it.
@@ -101,9 +106,7 @@ def types(kube_version: str) -> Types:
 
 @cache
 def _table() -> dict[str, Any]:
-    text = resources.files("becalm.normalise").joinpath("builtin_types.json").read_text("utf-8")
-    table: dict[str, Any] = json.loads(text)
-    return table
+    return packaged("becalm.normalise", "builtin_types.json")
 
 
 @cache

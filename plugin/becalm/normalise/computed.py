@@ -16,7 +16,6 @@ from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
 from becalm.normalise import builtin, defaults, definitions, known
 from becalm.normalise.builtin import Types
-from becalm.normalise.defaults import Schema
 from becalm.normalise.definitions import Definitions
 from becalm.normalise.look import GAP, Look, opens_nothing
 from becalm.normalise.places import at, remove
@@ -35,11 +34,10 @@ class Facts:
 class Computed:
     """One set of fields.
 
-    `verb` is the one that it belongs to. `may_be_in` tells from a text whether it may hold some of the set;
+    `about` is what it is for people. `may_be_in` tells from a text whether it may hold some of the set;
     `apply` changes an object in place and gives the paths of what it changed.
     """
 
-    verb: str
     about: str
     may_be_in: Callable[[Look, Facts], bool]
     apply: Callable[[Object, Facts], list[Path]]
@@ -250,9 +248,9 @@ def _may_be_known(look: Look, _: Facts) -> bool:
 
 def _known(obj: Object, facts: Facts) -> list[Path]:
     """Nothing where a definition is at hand: it says more than what is known without it."""
-    schema: Schema | None = None
-    if facts.definitions.schema(obj) is None:
-        schema = definitions.known_schema(obj)
+    if facts.definitions.schema(obj) is not None:
+        return []
+    schema = known.schema(f"{obj.get('apiVersion')}", f"{obj.get('kind')}")
     return [] if schema is None else defaults.fill(obj, schema)
 
 
@@ -317,16 +315,11 @@ _KEEPS_METRIC_ORDER = 27
 
 
 def _may_hold_metrics(look: Look, facts: Facts) -> bool:
-    return _sorts_metrics(facts) and "metrics" in look.text
-
-
-def _sorts_metrics(facts: Facts) -> bool:
-    release = builtin.minor(facts.kube_version)
-    return release is not None and release < _KEEPS_METRIC_ORDER
+    return builtin.is_older(facts.kube_version, _KEEPS_METRIC_ORDER) and "metrics" in look.text
 
 
 def _metric_order(obj: Object, facts: Facts) -> list[Path]:
-    if not _sorts_metrics(facts):
+    if not builtin.is_older(facts.kube_version, _KEEPS_METRIC_ORDER):
         return []
     spec: Any = obj.get("spec")
     metrics = spec.get("metrics") if isinstance(spec, dict) else None
@@ -352,38 +345,38 @@ def _is_cpu_utilisation(metric: Any) -> bool:
 #: By name; docs/rules.md explains them.
 SETS: dict[str, Computed] = {
     "nulls": Computed(
-        verb="strip", about="nulls that the API server drops", may_be_in=_may_hold_null, apply=_nulls
+        about="nulls that the API server drops", may_be_in=_may_hold_null, apply=_nulls
     ),
     "unknown-fields": Computed(
-        verb="strip", about="fields that the kind does not have",
+        about="fields that the kind does not have",
         may_be_in=lambda look, _: _is_built_in(look), apply=_unknown,
     ),
     "empty-fields": Computed(
-        verb="strip", about="empty lists, maps and texts that mean their absence",
+        about="empty lists, maps and texts that mean their absence",
         may_be_in=_may_hold_empty, apply=_empty,
     ),
     "duplicates": Computed(
-        verb="strip", about="elements of keyed lists that are there twice",
+        about="elements of keyed lists that are there twice",
         may_be_in=_may_hold_duplicates, apply=_duplicates,
     ),
     "definition-defaults": Computed(
-        verb="fill", about="defaults of the definition at hand, inside lists and atomic maps",
+        about="defaults of the definition at hand, inside lists and atomic maps",
         may_be_in=_may_be_defined, apply=_defined,
     ),
     "definition-defaults-everywhere": Computed(
-        verb="fill", about="all defaults of the definition at hand",
+        about="all defaults of the definition at hand",
         may_be_in=_may_be_defined, apply=_defined_everywhere,
     ),
     "known-defaults": Computed(
-        verb="fill", about="defaults inside lists that becalm knows of well-known kinds",
+        about="defaults inside lists that becalm knows of well-known kinds",
         may_be_in=_may_be_known, apply=_known,
     ),
     "raw-forms": Computed(
-        verb="canonicalise", about="quantities of objects that Argo CD compares as raw text",
+        about="quantities of objects that Argo CD compares as raw text",
         may_be_in=_may_hold_raw_forms, apply=_raw_forms,
     ),
     "metric-order": Computed(
-        verb="canonicalise", about="the order of metrics, as servers before 1.27 store them",
+        about="the order of metrics, as servers before 1.27 store them",
         may_be_in=_may_hold_metrics, apply=_metric_order,
     ),
 }  # fmt: skip

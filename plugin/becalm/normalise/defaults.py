@@ -70,7 +70,7 @@ def _fill(value: Value, schema: Schema, path: Path, *, inside: bool, added: list
     if isinstance(value, dict):
         _fill_map(value, schema, path, inside=inside, added=added)
     elif isinstance(value, list):
-        items = _part(schema, "items")
+        items = part(schema, "items")
         if items is None:
             return
         for index, element in enumerate(value):
@@ -85,20 +85,20 @@ def _fill_map(
     value: dict[str, Value], schema: Schema, path: Path, *, inside: bool, added: list[Path] | None
 ) -> None:
     inside = inside or schema.get("x-kubernetes-map-type") == "atomic"
-    properties = _part(schema, "properties") or {}
+    properties = part(schema, "properties") or {}
     # The API server leaves apiVersion, kind and metadata of the whole object to itself.
     own = {"apiVersion", "kind", "metadata"} if not path else set()
-    for key, part in properties.items():
-        if key in own or not isinstance(part, dict):
+    for key, field in properties.items():
+        if key in own or not isinstance(field, dict):
             continue
         here = (*path, key)
-        if inside and part.get("default") is not None and _is_missing(value, key, part):
-            value[key] = copy.deepcopy(part["default"])
+        if inside and field.get("default") is not None and _is_missing(value, key, field):
+            value[key] = copy.deepcopy(field["default"])
             _note(added, here)
-            _fill(value[key], part, here, inside=True, added=None)
+            _fill(value[key], field, here, inside=True, added=None)
         elif key in value:
-            _fill(value[key], part, here, inside=inside, added=added)
-    others = _part(schema, "additionalProperties")
+            _fill(value[key], field, here, inside=inside, added=added)
+    others = part(schema, "additionalProperties")
     if others is None:
         return
     for key in list(value):
@@ -115,9 +115,10 @@ def _is_missing(value: dict[str, Value], key: str, schema: Schema) -> bool:
     return key not in value or (value[key] is None and not schema.get("nullable"))
 
 
-def _part(schema: Schema, key: str) -> Schema | None:
-    part = schema.get(key)
-    return part if isinstance(part, dict) else None
+def part(schema: Schema, key: str) -> Schema | None:
+    """A part of a schema; None where it is missing or no schema of its own."""
+    found = schema.get(key)
+    return found if isinstance(found, dict) else None
 
 
 def _note(added: list[Path] | None, path: Path) -> None:
@@ -147,21 +148,21 @@ def _prune(value: Value, schema: Schema, path: Path, taken: list[Path]) -> None:
     if len(path) > _DEEPEST:
         raise ManifestError("nested too deeply to be pruned", where=str(path[0]))
     if isinstance(value, list):
-        items = _part(schema, "items")
+        items = part(schema, "items")
         for index, element in enumerate(value) if items is not None else ():
             assert items is not None
             _prune(element, items, (*path, index), taken)
         return
     if not isinstance(value, dict):
         return
-    properties = _part(schema, "properties") or {}
-    others = _part(schema, "additionalProperties")
+    properties = part(schema, "properties") or {}
+    others = part(schema, "additionalProperties")
     for key in list(value):
-        part = properties.get(key, others)
-        if not isinstance(part, dict):
+        field = properties.get(key, others)
+        if not isinstance(field, dict):
             continue
-        if value[key] is None and not part.get("nullable"):
+        if value[key] is None and not field.get("nullable"):
             del value[key]
             taken.append((*path, key))
         else:
-            _prune(value[key], part, (*path, key), taken)
+            _prune(value[key], field, (*path, key), taken)

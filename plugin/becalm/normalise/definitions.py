@@ -6,7 +6,6 @@ A definition is parsed when an object of its kind is first met, and found by its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from becalm.errors import RuleError
 from becalm.manifests import yamlio
 from becalm.manifests.objects import Object, flatten
 from becalm.manifests.stream import Document, split
-from becalm.normalise import known
 from becalm.normalise.defaults import Schema, schema_of
 from becalm.normalise.look import Look
 
@@ -99,16 +97,6 @@ class Definitions:
             every: Iterable[Object] = flatten(value, where=where) if isinstance(value, dict) else ()
             self._values[key] = [obj for obj in every if obj.get("kind") == KIND]
         return self._values[key]
-
-
-def known_schema(obj: Object) -> Schema | None:
-    """What is known of an object's kind without its definition: the defaults inside of its lists."""
-    return _known(f"{obj.get('apiVersion')}", f"{obj.get('kind')}")
-
-
-@cache
-def _known(version: str, kind: str) -> Schema | None:
-    return known.schema(version, kind)
 
 
 def _read(path: Path) -> str:

@@ -8,7 +8,6 @@ that fit an object.
 from __future__ import annotations
 
 import copy
-import fnmatch
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,12 +22,12 @@ from becalm.manifests.scalars import Value
 from becalm.manifests.stream import Document, split
 from becalm.normalise import builtin, computed, duration, quantity
 from becalm.normalise.computed import Facts
-from becalm.normalise.defaults import Schema
+from becalm.normalise.defaults import Schema, part
 from becalm.normalise.definitions import Definitions
 from becalm.normalise.look import Look
 from becalm.normalise.places import at, remove
 from becalm.normalise.policy import Selection
-from becalm.normalise.rules import Condition, Reference, Rule, is_kind
+from becalm.normalise.rules import Condition, Reference, Rule, is_kind, is_like
 from becalm.normalise.selectors import AnyKey, Elements, Key, Selector
 
 _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
@@ -228,13 +227,9 @@ def _may_refer(rule: Rule, render: Render) -> bool:
 
 def _names_kind(rule: Rule, kinds: frozenset[str], group: str | None) -> bool:
     return any(
-        (group is None or _is_like(group, match.group)) and any(_is_like(kind, match.kind) for kind in kinds)
+        (group is None or is_like(group, match.group)) and any(is_like(kind, match.kind) for kind in kinds)
         for match in rule.match
     )
-
-
-def _is_like(text: str, pattern: str) -> bool:
-    return pattern in (text, "*") or fnmatch.fnmatchcase(text, pattern)
 
 
 def _document(document: Document, index: _Index, render: Render, selection: Selection) -> list[Change]:
@@ -303,16 +298,11 @@ def holds(when: Condition, owner: ObjectId, obj: Object, render: Render) -> bool
     """Whether what a condition says of a whole object is so."""
     if not when.object.hold(obj):
         return False
-    if when.below is not None and not _is_older(render.facts, when.below):
+    if when.below is not None and not builtin.is_older(render.facts.kube_version, when.below):
         return False
     if any(render.refers(reference, owner) for reference in when.unreferred):
         return False
     return not when.referred or any(render.refers(reference, owner) for reference in when.referred)
-
-
-def _is_older(facts: Facts, minor: int) -> bool:
-    found = builtin.minor(facts.kube_version)
-    return found is not None and found < minor
 
 
 def _apply(rule: Rule, obj: Object, facts: Facts) -> list[Path]:
@@ -342,12 +332,12 @@ def _is_in_schema(selector: Selector, obj: Object, facts: Facts) -> bool:
             return True
         match step:
             case Key(name):
-                below = node.get("properties", {}).get(name)
+                below = part(part(node, "properties") or {}, name)
             case AnyKey():
-                below = node.get("additionalProperties")
+                below = part(node, "additionalProperties")
             case Elements():
-                below = node.get("items")
-        if not isinstance(below, dict):
+                below = part(node, "items")
+        if below is None:
             return False
         node = below
     return True

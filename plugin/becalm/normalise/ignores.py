@@ -94,19 +94,16 @@ def jq(selector: Selector) -> str:
     for step in selector.steps:
         match step:
             case Key(name):
-                out += f".{name}" if _is_plain(name) else f".{_quoted(name)}"
-            case AnyKey():
-                out += "[]?"
-            case Elements("", _):
+                out += _field(name)
+            case AnyKey() | Elements("", _):
                 out += "[]?"
             case Elements(key, value):
-                field = f".{key}" if _is_plain(key) else f".{_quoted(key)}"
-                out = f"({out}[]? | select({field} == {_quoted(value)}))"
+                out = f"({out}[]? | select({_field(key)} == {_quoted(value)}))"
     return out
 
 
-def _is_plain(name: str) -> bool:
-    return name.isidentifier() and name.isascii()
+def _field(name: str) -> str:
+    return f".{name}" if name.isidentifier() and name.isascii() else f".{_quoted(name)}"
 
 
 def _quoted(text: str) -> str:

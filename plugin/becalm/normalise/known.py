@@ -6,14 +6,15 @@ another release may lack a field, so nothing of this acts unless it is asked for
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from importlib import resources
 from typing import Any
+
+from becalm.config.schema import packaged
 
 Tree = dict[str, Any]
 
 
+@cache
 def schema(version: str, kind: str) -> Tree | None:
     """A schema with nothing but these defaults, for `defaults.fill`.
 
@@ -33,9 +34,7 @@ def kinds() -> frozenset[str]:
 
 @cache
 def _table() -> dict[str, Tree]:
-    text = resources.files("becalm.normalise").joinpath("known_defaults.json").read_text("utf-8")
-    table: dict[str, Tree] = json.loads(text)
-    return table
+    return packaged("becalm.normalise", "known_defaults.json")
 
 
 def _schema(node: Tree) -> Tree:

@@ -89,7 +89,7 @@ class Look:
     def is_opaque(self) -> bool:
         """Whether fields may be where the text does not show them.
 
-        That is in lists of objects, in braces, behind aliases and merges, and under keys in unusual forms.
+        That is in lists of objects, behind aliases and merges, and under keys in unusual forms.
         """
         text = self.text
         return (

@@ -6,11 +6,10 @@ that says something all the same gets an error, since what it relies on would no
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from becalm.errors import RuleError
+from becalm.errors import RuleError, nearest
 from becalm.manifests.objects import ObjectId
 from becalm.normalise.rules import Match, Pack, Rule
 
@@ -28,6 +27,9 @@ class Say:
 
     where: str
     switches: tuple[str, ...] = ()
+
+
+_NOTHING = Say(where="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ def select(  # noqa: PLR0913  # who says something, in the order in which it cou
     app: Sequence[Say] = (),
     app_packs: Sequence[Pack] = (),
     scope: Scope | None = None,
-    last: Say | None = None,
+    last: Say = _NOTHING,
 ) -> Selection:
     """Decide which rules act.
 
@@ -121,8 +123,7 @@ def select(  # noqa: PLR0913  # who says something, in the order in which it cou
         switched_by |= {rule.id: "the application's rules" for pack in app_packs for rule in pack.rules}
         for say in app:
             _switch(chosen, say, switched_by, by_name)
-    for acting in (usual, chosen) if last is not None else ():
-        assert last is not None
+    for acting in (usual, chosen):
         _switch(acting, last, switched_by, by_name)
     usual_ids = frozenset(name for name, acts in usual.items() if acts)
     app_ids = usual_ids if chosen is usual else frozenset(name for name, acts in chosen.items() if acts)
@@ -178,9 +179,9 @@ def _switch(acting: dict[str, bool], say: Say, switched_by: dict[str, str], by_n
 
 def _unknown(switch: str, acting: Mapping[str, bool], where: str) -> RuleError:
     packs = dict.fromkeys(rule_id.partition("/")[0] for rule_id in acting)
-    close = difflib.get_close_matches(switch[1:], [*packs, *acting], 1)
+    names_all = "`becalm rules list` names all"
     return RuleError(
         f"{switch!r} switches no rule",
         where=where,
-        hint=f"did you mean {switch[:1]}{close[0]}?" if close else "`becalm rules list` names all",
+        hint=nearest(switch[1:], [*packs, *acting], otherwise=names_all, sign=switch[:1]),
     )

@@ -7,13 +7,12 @@ users' files have the same form.
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
+from becalm.config.schema import first_error, packaged
 from becalm.errors import ManifestError, RuleError
 from becalm.manifests import yamlio
 from becalm.manifests.objects import ObjectId
@@ -25,6 +24,11 @@ from becalm.normalise.selectors import AnyKey, Key, Selector
 Verb = Literal["strip", "fill", "canonicalise"]
 Form = Literal["quantity", "duration"]
 Kind = Literal["empty", "null", "false", "zero", "nonzero"]
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Whether a text fits a glob."""
+    return pattern in (text, "*") or fnmatch.fnmatchcase(text, pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,7 @@ class Match:
             (owner.name, self.name),
             (owner.namespace, self.namespace),
         )
-        return all(pattern == "*" or fnmatch.fnmatchcase(text, pattern) for text, pattern in pairs)
+        return all(is_like(text, pattern) for text, pattern in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +102,8 @@ class Condition:
     """When a rule acts.
 
     `value` is of what the field holds, `holder` of its neighbours, `object` of the whole object, `referred` of
-    others that refer to it, `unreferred` of others that must not; `below` is the minor release of Kubernetes that the server must be older than,
-    which it is not where its version is unknown.
+    others that refer to it, `unreferred` of others that must not; `below` is the minor release of Kubernetes
+    that the server must be older than, which it is not where its version is unknown.
     """
 
     value: Kind | None = None
@@ -238,9 +242,7 @@ _UNQUOTED = {
 @cache
 def schema() -> dict[str, Any]:
     """The JSON Schema of rule files."""
-    text = resources.files("becalm.normalise").joinpath("rules.schema.json").read_text("utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
+    return packaged("becalm.normalise", "rules.schema.json")
 
 
 def check(value: Value, form: Mapping[str, Any], text: str, where: str) -> None:
@@ -249,12 +251,11 @@ def check(value: Value, form: Mapping[str, Any], text: str, where: str) -> None:
     Raises:
         RuleError: it does not fit; the message names the line.
     """
-    import jsonschema  # noqa: PLC0415  # only for users' files
-
-    errors = jsonschema.Draft202012Validator(form).iter_errors(value)
-    first = min(errors, key=lambda error: [str(step) for step in error.absolute_path], default=None)
+    first = first_error(value, form)
     if first is None:
         return
+    import jsonschema  # noqa: PLC0415  # as in `first_error`
+
     deepest = jsonschema.exceptions.best_match([first])
     path = tuple(deepest.absolute_path)
     positions = yamlio.lines(text)

@@ -27,19 +27,6 @@ SILENT = {
 }  # fmt: skip
 
 
-def patched(value: Any, patch: Any) -> Any:
-    """A merge patch of RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch
-    out = dict(value) if isinstance(value, dict) else {}
-    for key, one in patch.items():
-        if one is None:
-            out.pop(key, None)
-        else:
-            out[key] = patched(out.get(key), one)
-    return out
-
-
 def outcomes(desired: Any, live: Any, example: Example, *, ignore_status: bool) -> dict[str, str]:
     """By comparison: in sync, out of sync, or failed."""
     more = {"kube_version": example.kube_version, "ignore_status": ignore_status}
@@ -62,7 +49,7 @@ def outcomes(desired: Any, live: Any, example: Example, *, ignore_status: bool) 
 )
 def test_there_is_drift_before_and_none_after(rule: Rule, example: Example) -> None:
     is_status = all(selector.text == "status" for selector, _ in rule.targets) and not rule.computed
-    live = patched(example.before, example.live)
+    live = argocd.patched(example.before, example.live)
     before = outcomes(example.before, live, example, ignore_status=not is_status)
     after = outcomes(example.after, live, example, ignore_status=not is_status)
     # A field that does not fit its type fails the structured merge whatever a rule does elsewhere, and proves nothing.
