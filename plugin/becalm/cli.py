@@ -121,7 +121,10 @@ def _run(request: Request) -> str:
     from becalm.sources.process import forward_termination  # noqa: PLC0415
 
     with forward_termination():
-        return render(request).output
+        result = render(request)
+    for warned in result.warnings:
+        sys.stderr.write(f"Warning: {warned.line()}\n")
+    return result.output
 
 
 def _render(arguments: argparse.Namespace) -> str:

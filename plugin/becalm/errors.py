@@ -10,6 +10,7 @@ No constructor prints, and none may be given a secret value.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 EXIT_BUG = 70
@@ -118,6 +119,26 @@ class RuleError(PluginError):
 
     code = "rule"
     exit_code = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """What renders today but may render differently tomorrow; with `strict` it is an error.
+
+    Never holds a secret value.
+    """
+
+    what: str
+    where: str
+    hint: str
+
+    def line(self) -> str:
+        """The message in one line, as `PluginError.first_line`."""
+        return PluginError(self.what, where=self.where, hint=self.hint).first_line()
+
+    def error(self) -> DeterminismError:
+        """The error that it is with `strict`."""
+        return DeterminismError(self.what, where=self.where, hint=self.hint)
 
 
 class DerivationError(Exception):

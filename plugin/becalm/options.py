@@ -42,6 +42,7 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_DEFINITIONS_DIR     a directory of the cluster's CustomResourceDefinitions, for their defaults
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
+  BECALM_STRICT              "true": refuse inputs that may change between two renders
 
 An app team can set, in source.plugin.parameters, what Argo CD's own Helm source can (releaseName,
 namespace, valueFiles, values, parameters, ...) and becalm's own (becalm.epoch, becalm.rules, ...):
@@ -182,6 +183,9 @@ def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
     _add_application(parser.add_argument_group("application, the same as in Argo CD"))
     _add_helm(parser.add_argument_group("helm"))
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse inputs that may change between two renders"
+    )
     _add_seed(parser.add_argument_group("seed and rotation"))
     _add_time(parser.add_argument_group("time and certificates"))
     rules = parser.add_argument_group("normalisation").add_argument

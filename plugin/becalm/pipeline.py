@@ -16,7 +16,7 @@ from becalm.derive.deriver import Deriver, Issued
 from becalm.derive.labels import Application, app_key
 from becalm.derive.seed import Seed
 from becalm.derive.windows import Windows
-from becalm.errors import ManifestError, SourceError
+from becalm.errors import ManifestError, SourceError, Warned
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
 from becalm.manifests.paths import render as render_path
@@ -47,7 +47,8 @@ class Request:
     `epoch` is the app's, `item_epochs` are by item (`Secret/db/password`); raising one gives new values.
     `epochs_where` is the parameter or option that gave the latter. `rule_files` are the operator's packs of
     normalisation rules, `operator`, `app` and `by_hand` say which rules act, `app_scope` is where the app has a say, and
-    `definitions` are files of the CustomResourceDefinitions that the cluster has.
+    `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
+    change between two renders is an error, not a warning.
     """
 
     chart: Path
@@ -71,6 +72,7 @@ class Request:
     by_hand: Say = field(default_factory=lambda: Say(where="--rule"))
     app_scope: Scope = field(default_factory=Scope)
     definitions: tuple[Path, ...] = ()
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ class Result:
     """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
 
     `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
-    of `selection`.
+    of `selection`. `warnings` tell what may make the next render another one.
     """
 
     output: str = field(repr=False)
@@ -87,6 +89,7 @@ class Result:
     issued: Mapping[str, Issued] = field(default_factory=dict, repr=False)
     changes: tuple[Change, ...] = ()
     selection: Selection
+    warnings: tuple[Warned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         at=instant.seconds(_instant(arguments.at, "--at")) if arguments.at else clock.now(),
         windows=_windows((window, margin, anchor), _WINDOW_OPTIONS),
         cache=load.cache_directory(variables),
+        strict=arguments.strict,
     )
 
 
@@ -100,6 +101,7 @@ def as_arguments(request: Request) -> list[str]:
         *(f"--definitions={path}" for path in request.definitions),
         f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
+        *(["--strict"] if request.strict else []),
     ]
 
 
@@ -143,6 +145,7 @@ def from_environment() -> Request:
         at=clock.now(),
         windows=_windows([variables.get(name, "") for name in _WINDOW_VARIABLES], _WINDOW_VARIABLES),
         cache=load.cache_directory(variables),
+        strict=load.flag(variables, "BECALM_STRICT"),
     )
 
 

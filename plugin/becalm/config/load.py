@@ -17,6 +17,18 @@ def environment() -> Mapping[str, str]:
     return dict(os.environ)
 
 
+def flag(variables: Mapping[str, str], name: str) -> bool:
+    """A variable that is `true` or `false`, and false where it is not set.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    value = variables.get(name, "") or "false"
+    if value not in ("true", "false"):
+        raise ConfigError("the value is neither true nor false", where=name)
+    return value == "true"
+
+
 def seed_files(path: Path) -> dict[str, bytes]:
     """The contents of seed files by name: of one file, or of all files in a directory.
 
