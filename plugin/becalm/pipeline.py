@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from becalm.copies import Copy, decoded, read_inputs, work_directory
 from becalm.derive import instant
 from becalm.derive.cache import Cache
 from becalm.derive.deriver import Deriver, Issued
 from becalm.derive.labels import Application, app_key
 from becalm.derive.seed import Seed
 from becalm.derive.windows import Windows
-from becalm.errors import ManifestError, SourceError, Warned
+from becalm.errors import SourceError, Warned
 from becalm.manifests import yamlio
-from becalm.manifests.paths import leaves
-from becalm.manifests.paths import render as render_path
 from becalm.manifests.scalars import Value
 from becalm.normalise import application, packs, policy
 from becalm.normalise.engine import Cluster, normalise
 from becalm.normalise.policy import Say, Scope, Selection
-from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
+from becalm.sources.chart import ChartTree, load_chart
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions
-from becalm.templates.files import TemplateFile, wants
+from becalm.templates.files import wants
 
 if TYPE_CHECKING:
     from becalm.normalise.engine import Change
-    from becalm.stabilise.stabiliser import Attempt, Stabilised
-
-_NOTES = "NOTES.txt"
-_RUNTIME = "templates/_becalm.tpl"
-_MAX_TEXT = 1024 * 1024
+    from becalm.stabilise.stabiliser import Stabilised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +94,6 @@ class _Stable:
     issued: Mapping[str, Issued]
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """The texts of a chart that can draw: templates, and texts for `tpl` with the places they are from."""
-
-    files: list[TemplateFile]
-    texts: dict[str, str]
-    locations: dict[str, Location]
-
-
 def render(request: Request) -> Result:
     """Render a chart the same way every time, and bring it to the form that the cluster stores.
 
@@ -155,33 +138,38 @@ def select(request: Request) -> Selection:
 def _stabilised(request: Request) -> _Stable:
     tree = load_chart(request.chart, root=request.root)
     inputs = read_inputs(tree, request.options)
-    with _work() as work:
+    with work_directory() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
             return _Stable(stock(helm, request), helm.runs, None, {})
-        from becalm.stabilise.epochs import Epochs  # noqa: PLC0415
-        from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
+        from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
 
-        deriver = _deriver(request)
-        stabiliser = Stabiliser(
-            inputs.files, inputs.texts, deriver=deriver, namespace=request.options.namespace,
-            instant=request.instant, epochs=Epochs(request.item_epochs, where=request.epochs_where),
+        deriver = deriver_of(request)
+        copy = Copy(tree, inputs, work=work, run=lambda chart: helm.template(chart, request.options))
+        done = copy.stabilise(
+            deriver=deriver, namespace=request.options.namespace, instant=request.instant,
+            epochs=Epochs(request.item_epochs, where=request.epochs_where),
         )  # fmt: skip
-        done = stabiliser.run(_Copy(helm, request, tree, inputs).render)
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
             stock(helm, request)
-            raise done.fault or SourceError(
-                "the chart renders with stock helm but not when it is stabilised",
-                where=tree.where,
-                hint="please report this chart",
-                details=tuple((done.error or "").splitlines()[:5]),
-            )
+            raise done.fault or unstable(tree, done)
         issued = {} if deriver is None else deriver.issued
         return _Stable(done.output, helm.runs, done, issued)
 
 
-def _deriver(request: Request) -> Deriver | None:
+def unstable(tree: ChartTree, done: Stabilised) -> SourceError:
+    """The error for a chart that only stock helm renders."""
+    return SourceError(
+        "the chart renders with stock helm but not when it is stabilised",
+        where=tree.where,
+        hint="please report this chart",
+        details=tuple((done.error or "").splitlines()[:5]),
+    )
+
+
+def deriver_of(request: Request) -> Deriver | None:
+    """What answers the draws of a request; None without a seed."""
     if request.seed is None:
         return None
     key = app_key(request.seed.secret, request.seed.id, request.application, request.epoch)
@@ -190,7 +178,7 @@ def _deriver(request: Request) -> Deriver | None:
 
 def render_stock(request: Request) -> str:
     """What stock helm renders, for comparison."""
-    with _work() as work:
+    with work_directory() as work:
         return stock(
             Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout), request
         )
@@ -201,112 +189,7 @@ def stock(helm: Helm, request: Request) -> str:
     done = helm.template(request.chart.resolve(), request.options)
     if done.returncode != 0:
         raise helm.failure(done)
-    return _decode(done.stdout)
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ManifestError("helm printed text that is not UTF-8", where=f"byte {error.start}") from error
-
-
-@contextmanager
-def _work() -> Iterator[Path]:
-    directory = tempfile.mkdtemp(prefix="becalm-")
-    try:
-        yield Path(directory)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-class _Copy:
-    """The private copy of a chart that is rendered instead of it, one after another."""
-
-    def __init__(self, helm: Helm, request: Request, tree: ChartTree, inputs: Inputs) -> None:
-        self.helm = helm
-        self.request = request
-        self.tree = tree
-        self.inputs = inputs
-        self._changed: dict[str, str] | None = None
-        self._written = Path()
-
-    def render(self, changed: dict[str, str], runtime: str) -> Attempt:
-        """Run helm on the copy with these templates replaced and this file of templates added."""
-        from becalm.stabilise.stabiliser import Attempt  # noqa: PLC0415
-
-        if changed is self._changed and self._written.is_dir():
-            (self._written / _RUNTIME).write_bytes(_encode(runtime))
-        else:
-            self._write(changed, runtime)
-        done = self.helm.template(self._written, self.request.options)
-        if done.returncode != 0:
-            return Attempt(output="", error=done.stderr.decode("utf-8", "replace"))
-        return Attempt(output=_decode(done.stdout), error=None)
-
-    def _write(self, changed: dict[str, str], runtime: str) -> None:
-        replaced = {self.inputs.locations[key]: _encode(text) for key, text in changed.items()}
-        for location in list(replaced):
-            if location[-1].endswith(f"/{_NOTES}"):
-                # Helm drops the notes; a file that runs right after them prints what they recorded.
-                sibling = location[-1].removesuffix(".txt") + ".becalm.yaml"
-                replaced[(*location[:-1], sibling)] = b'{{ include "becalm.notes" . }}'
-        replaced[(_RUNTIME,)] = _encode(runtime)
-        directory = Path(tempfile.mkdtemp(prefix="chart-", dir=self.helm.work))
-        self._written = write_chart(self.tree, replaced, directory / "chart")
-        self._changed = changed
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
-def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
-    """The templates of a chart and its subcharts, and the texts that `tpl` may be given."""
-    files: list[TemplateFile] = []
-    texts: dict[str, str] = {}
-    locations: dict[str, Location] = {}
-    for location, owner, path in tree.walk():
-        if is_template(path):
-            key = "/".join(location)
-            text = owner.read(path).decode("utf-8", "surrogateescape")
-            files.append(
-                TemplateFile(key=key, name=template_path(path).removeprefix("templates/"), text=text)
-            )
-            locations[key] = location
-        elif path not in owner.archives and not path.startswith("crds/"):
-            data = owner.read(path)
-            if b"{{" in data and len(data) <= _MAX_TEXT:
-                texts = _texts("/".join(location), data.decode("utf-8", "surrogateescape")) | texts
-    for path_ in options.values:
-        try:
-            texts = _texts(path_.name, path_.read_text("utf-8", "surrogateescape"), is_yaml=True) | texts
-        except OSError as error:
-            raise SourceError(
-                f"the values file cannot be read: {error.strerror}", where=str(path_), hint="check its path"
-            ) from error
-    if options.inline:
-        texts = _texts("values", options.inline, is_yaml=True) | texts
-    for item in (*options.sets, *options.set_strings):
-        key, _, value = item.partition("=")
-        texts |= {item: f"--set {key}", value: f"--set {key}"}
-    return Inputs(files, texts, locations)
-
-
-def _texts(place: str, text: str, *, is_yaml: bool = False) -> dict[str, str]:
-    """A file's text, and the strings of a YAML file, that may call what is rewritten."""
-    if not functions.mentions(text):
-        return {}
-    found = {text: place}
-    if is_yaml or place.endswith((".yaml", ".yml")):
-        try:
-            value = yamlio.load(text, where=place)
-        except ManifestError:
-            return found
-        for path, leaf in leaves(value):
-            if isinstance(leaf, str) and functions.mentions(leaf):
-                found.setdefault(leaf, f"{place} {render_path(path)}")
-    return found
+    return decoded(done.stdout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

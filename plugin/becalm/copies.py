@@ -1,0 +1,177 @@
+"""The private copy of a chart that helm renders instead of it, and the texts in it that can draw."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from becalm.errors import ManifestError, SourceError
+from becalm.manifests import yamlio
+from becalm.manifests.paths import leaves
+from becalm.manifests.paths import render as render_path
+from becalm.sources.chart import ChartTree, Location, is_template, template_path, write_chart
+from becalm.sources.helm import HelmOptions
+from becalm.sources.process import Completed
+from becalm.templates import functions
+from becalm.templates.files import TemplateFile
+
+if TYPE_CHECKING:
+    from becalm.derive.deriver import Deriver
+    from becalm.stabilise.epochs import Epochs
+    from becalm.stabilise.stabiliser import Attempt, Stabilised
+
+_NOTES = "NOTES.txt"
+_RUNTIME = "templates/_becalm.tpl"
+_MAX_TEXT = 1024 * 1024
+
+#: Runs helm on a chart; the outcome is not judged.
+Run = Callable[[Path], Completed]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The texts of a chart that can draw: templates, and texts for `tpl` with the places they are from."""
+
+    files: list[TemplateFile]
+    texts: dict[str, str]
+    locations: dict[str, Location]
+
+
+@contextmanager
+def work_directory() -> Iterator[Path]:
+    """A private directory that is gone afterwards."""
+    directory = tempfile.mkdtemp(prefix="becalm-")
+    try:
+        yield Path(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class Copy:
+    """The private copy of a chart that is rendered instead of it, one after another.
+
+    Args:
+        tree: the chart.
+        inputs: its texts that can draw.
+        work: an existing private directory.
+        run: runs helm on the copy.
+    """
+
+    def __init__(self, tree: ChartTree, inputs: Inputs, *, work: Path, run: Run) -> None:
+        self.tree = tree
+        self.inputs = inputs
+        self.work = work
+        self.run = run
+        self.path = Path()
+        """What helm was given last: a directory, or an archive in one."""
+        self._changed: dict[str, str] | None = None
+
+    def stabilise(
+        self, *, deriver: Deriver | None, namespace: str, instant: str, epochs: Epochs
+    ) -> Stabilised:
+        """Render until nothing is left to settle; then helm renders the copy at `path` the same way every time.
+
+        Raises:
+            PluginError: as `Stabiliser.run`.
+        """
+        from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
+
+        stabiliser = Stabiliser(
+            self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
+            epochs=epochs,
+        )  # fmt: skip
+        return stabiliser.run(self._render)
+
+    def _render(self, changed: dict[str, str], runtime: str) -> Attempt:
+        """Run helm on the copy with these templates replaced and this file of templates added."""
+        from becalm.stabilise.stabiliser import Attempt  # noqa: PLC0415
+
+        if changed is self._changed and self.path.is_dir():
+            (self.path / _RUNTIME).write_bytes(_encode(runtime))
+        else:
+            self._write(changed, runtime)
+        done = self.run(self.path)
+        if done.returncode != 0:
+            return Attempt(output="", error=done.stderr.decode("utf-8", "replace"))
+        return Attempt(output=decoded(done.stdout), error=None)
+
+    def _write(self, changed: dict[str, str], runtime: str) -> None:
+        replaced = {self.inputs.locations[key]: _encode(text) for key, text in changed.items()}
+        for location in list(replaced):
+            if location[-1].endswith(f"/{_NOTES}"):
+                # Helm drops the notes; a file that runs right after them prints what they recorded.
+                sibling = location[-1].removesuffix(".txt") + ".becalm.yaml"
+                replaced[(*location[:-1], sibling)] = b'{{ include "becalm.notes" . }}'
+        replaced[(_RUNTIME,)] = _encode(runtime)
+        directory = Path(tempfile.mkdtemp(prefix="chart-", dir=self.work))
+        self.path = write_chart(self.tree, replaced, directory / "chart")
+        self._changed = changed
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def decoded(data: bytes) -> str:
+    """What helm printed, as text.
+
+    Raises:
+        ManifestError: it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ManifestError("helm printed text that is not UTF-8", where=f"byte {error.start}") from error
+
+
+def read_inputs(tree: ChartTree, options: HelmOptions) -> Inputs:
+    """The templates of a chart and its subcharts, and the texts that `tpl` may be given."""
+    files: list[TemplateFile] = []
+    texts: dict[str, str] = {}
+    locations: dict[str, Location] = {}
+    for location, owner, path in tree.walk():
+        if is_template(path):
+            key = "/".join(location)
+            text = owner.read(path).decode("utf-8", "surrogateescape")
+            files.append(
+                TemplateFile(key=key, name=template_path(path).removeprefix("templates/"), text=text)
+            )
+            locations[key] = location
+        elif path not in owner.archives and not path.startswith("crds/"):
+            data = owner.read(path)
+            if b"{{" in data and len(data) <= _MAX_TEXT:
+                texts = _texts("/".join(location), data.decode("utf-8", "surrogateescape")) | texts
+    for path_ in options.values:
+        try:
+            texts = _texts(path_.name, path_.read_text("utf-8", "surrogateescape"), is_yaml=True) | texts
+        except OSError as error:
+            raise SourceError(
+                f"the values file cannot be read: {error.strerror}", where=str(path_), hint="check its path"
+            ) from error
+    if options.inline:
+        texts = _texts("values", options.inline, is_yaml=True) | texts
+    for item in (*options.sets, *options.set_strings):
+        key, _, value = item.partition("=")
+        texts |= {item: f"--set {key}", value: f"--set {key}"}
+    return Inputs(files, texts, locations)
+
+
+def _texts(place: str, text: str, *, is_yaml: bool = False) -> dict[str, str]:
+    """A file's text, and the strings of a YAML file, that may call what is rewritten."""
+    if not functions.mentions(text):
+        return {}
+    found = {text: place}
+    if is_yaml or place.endswith((".yaml", ".yml")):
+        try:
+            value = yamlio.load(text, where=place)
+        except ManifestError:
+            return found
+        for path, leaf in leaves(value):
+            if isinstance(leaf, str) and functions.mentions(leaf):
+                found.setdefault(leaf, f"{place} {render_path(path)}")
+    return found
