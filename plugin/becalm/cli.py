@@ -8,14 +8,13 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm import options
-from becalm.errors import EXIT_BUG, ConfigError, PluginError
+from becalm.errors import EXIT_BUG, ConfigError, PluginError, bug
 
 if TYPE_CHECKING:
     from becalm.pipeline import Request
@@ -30,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"Error: {error}\n")
         return error.exit_code
     except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold a value and must not be shown
-        sys.stderr.write(_bug(error))
+        sys.stderr.write(bug(error))
         return EXIT_BUG
     return _write(output)
 
@@ -49,21 +48,6 @@ def _write(output: str) -> int:
         sys.stderr.write(f"Error: the output could not be written: {error.strerror}\n")
         return 1
     return 0
-
-
-def _bug(error: Exception) -> str:
-    """What to report: the kind of error and the places, without its text and without any value."""
-    frames = [
-        f"  {Path(frame.filename).name}:{frame.lineno} {frame.name}"
-        for frame in traceback.extract_tb(error.__traceback__)
-    ]
-    return "\n".join(
-        (
-            f"Error: internal error ({type(error).__name__}); please report it with these lines",
-            *frames[-30:],
-            "",
-        )
-    )
 
 
 def _parser() -> argparse.ArgumentParser:

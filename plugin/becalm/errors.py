@@ -27,6 +27,23 @@ def nearest(name: str, known: Iterable[str], *, otherwise: str, sign: str = "") 
     return f"did you mean {sign}{close[0]}?" if close else otherwise
 
 
+def bug(error: Exception) -> str:
+    """What to report of any other error: its kind and the places, without its text and without any value."""
+    import traceback  # noqa: PLC0415
+
+    frames = [
+        f"  {frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    return "\n".join(
+        (
+            f"Error: internal error ({type(error).__name__}); please report it with these lines",
+            *frames[-30:],
+            "",
+        )
+    )
+
+
 class PluginError(Exception):
     """A fault that the user can mend.
 
@@ -112,6 +129,10 @@ class DeterminismError(PluginError):
 
     code = "determinism"
     exit_code = 8
+
+
+class SeedMissingError(DeterminismError):
+    """The chart draws values, and there is no seed to derive them from."""
 
 
 class RuleError(PluginError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from becalm.cmp import environment, parameters, substitution
@@ -115,11 +116,55 @@ def from_environment() -> Request:
     app = environment.read(variables)
     directory = Path.cwd()
     root = environment.repository_root(directory, variables)
+    options = _helm_options(app, variables, directory, root)
     definitions = variables.get("BECALM_DEFINITIONS_DIR", "")
+    return replace(
+        _identified(app, variables, chart=directory, root=root, options=options),
+        rule_files=load.rule_files(variables.get("BECALM_RULES_DIR", "")),
+        operator=(Say(where="BECALM_RULES", switches=tuple(_words(variables.get("BECALM_RULES", "")))),),
+        app=(Say(where=f"the parameter {parameters.RULES}", switches=app.parameters.rules),),
+        app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
+        definitions=load.definition_files(Path(definitions)) if definitions else (),
+    )
+
+
+def for_helm(chart: Path, options: HelmOptions) -> Request:
+    """The request of `becalm-helm`: a chart as helm's command line says, values as `generate` derives them.
+
+    Without an application's identity there is no seed either, since values are bound to both. There is no
+    normalising. Without `options.namespace` the destination's takes its place.
+
+    Raises:
+        ConfigError: a variable, a parameter or the seed is wrong.
+    """
+    variables = load.environment()
+    app = environment.read_partly(variables)
+    options = replace(options, namespace=options.namespace or app.namespace)
+    request = _identified(app, variables, chart=chart, root=None, options=options)
+    return replace(request, seed=None) if environment.missing(variables) else request
+
+
+def unset_for_values() -> tuple[str, ...]:
+    """The variables that values are derived from and that are not set."""
+    variables = load.environment()
+    names = environment.missing(variables)
+    has_seed = variables.get("BECALM_SEED_FILE") or Path(_SEED_FILE).exists()
+    return names if has_seed else (*names, "BECALM_SEED_FILE")
+
+
+def _identified(
+    app: ApplicationEnvironment,
+    variables: Mapping[str, str],
+    *,
+    chart: Path,
+    root: Path | None,
+    options: HelmOptions,
+) -> Request:
+    """A request with all that values are derived from."""
     return Request(
-        chart=directory,
+        chart=chart,
         root=root,
-        options=_helm_options(app, variables, directory, root),
+        options=options,
         application=Application(
             name=app.name,
             project=app.project,
@@ -132,11 +177,6 @@ def from_environment() -> Request:
         epoch=app.parameters.epoch,
         item_epochs=app.parameters.epochs,
         epochs_where=parameters.EPOCHS,
-        rule_files=load.rule_files(variables.get("BECALM_RULES_DIR", "")),
-        operator=(Say(where="BECALM_RULES", switches=tuple(_words(variables.get("BECALM_RULES", "")))),),
-        app=(Say(where=f"the parameter {parameters.RULES}", switches=app.parameters.rules),),
-        app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
-        definitions=load.definition_files(Path(definitions)) if definitions else (),
         helm=variables.get("BECALM_HELM") or "helm",
         path=variables.get("PATH", ""),
         instant=_instant(app.instant, "BECALM_INSTANT in source.plugin.env")

@@ -31,21 +31,38 @@ class ApplicationEnvironment:
     parameters: Parameters
 
 
+#: What Argo CD always sets, and values are bound to.
+IDENTITY = ("ARGOCD_APP_NAME", "ARGOCD_APP_PROJECT_NAME")
+
+
+def missing(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables of an application's identity that are not set."""
+    return tuple(name for name in IDENTITY if not environment.get(name))
+
+
 def read(environment: Mapping[str, str]) -> ApplicationEnvironment:
     """Read the environment.
 
     Raises:
         ConfigError: the application's name or project is missing, or a parameter is wrong.
     """
+    for variable in missing(environment):
+        raise ConfigError(
+            "the environment variable is not set",
+            where=variable,
+            hint="`becalm generate` is run by Argo CD; use `becalm render` by hand",
+        )
+    return read_partly(environment)
+
+
+def read_partly(environment: Mapping[str, str]) -> ApplicationEnvironment:
+    """Read the environment, of which the identity may be missing ("").
+
+    Raises:
+        ConfigError: a parameter is wrong.
+    """
     name = environment.get("ARGOCD_APP_NAME", "")
     project = environment.get("ARGOCD_APP_PROJECT_NAME", "")
-    for variable, value in (("ARGOCD_APP_NAME", name), ("ARGOCD_APP_PROJECT_NAME", project)):
-        if not value:
-            raise ConfigError(
-                "the environment variable is not set",
-                where=variable,
-                hint="`becalm generate` is run by Argo CD; use `becalm render` by hand",
-            )
     versions = environment.get("KUBE_API_VERSIONS", "")
     return ApplicationEnvironment(
         name=name,

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -45,6 +45,7 @@ class Command:
         env: the whole environment; nothing is inherited.
         timeout: seconds until the process group is ended.
         max_stdout: bytes of standard output; more than that ends the process group.
+        stdin: a file for standard input, which else is empty.
         max_stderr: bytes of standard error that are kept. Up to this size it is kept whole; of
             more, the first and last halves are. Less than 4 MiB is not wise, since requests
             from templates are read from it.
@@ -54,6 +55,7 @@ class Command:
     cwd: Path
     env: Mapping[str, str] = field(repr=False)
     timeout: float
+    stdin: Path | None = None
     max_stdout: int = 128 * MIB
     max_stderr: int = 4 * MIB
 
@@ -101,6 +103,47 @@ def run(command: Command) -> Completed:
         )
     finally:
         _finish(child)
+
+
+def attend(argv: Sequence[str], *, env: Mapping[str, str], stdin: Path | None = None) -> int:
+    """Run a program in our place: with our streams, directory and process group, for as long as it takes.
+
+    SIGTERM, SIGINT and SIGHUP are passed on to it, and what it makes of them is its business.
+
+    Args:
+        argv: the program (a path) and its arguments.
+        env: its whole environment.
+        stdin: a file for standard input, else ours.
+
+    Returns:
+        The exit code, or minus the number of the signal that ended it.
+
+    Raises:
+        ToolMissingError: the program is not there or cannot be executed.
+    """
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
+
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    previous = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        with contextlib.ExitStack() as stack:
+            source = None if stdin is None else stack.enter_context(stdin.open("rb"))
+            child = subprocess.Popen(argv, env=dict(env), stdin=source)
+        for number in early:
+            child.send_signal(number)
+        return child.wait()
+    except OSError as error:
+        raise ToolMissingError(f"{argv[0]} cannot be run: {error.strerror}") from error
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -161,16 +204,17 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
 
 def _spawn(command: Command) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            command.argv,
-            cwd=os.fspath(command.cwd),
-            env=dict(command.env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            bufsize=0,
-        )
+        with Path(command.stdin or os.devnull).open("rb") as stdin:
+            return subprocess.Popen(
+                command.argv,
+                cwd=os.fspath(command.cwd),
+                env=dict(command.env),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                bufsize=0,
+            )
     except OSError as error:
         if error.filename == os.fspath(command.cwd):
             raise  # our own working directory: a bug, not the user's fault

@@ -55,13 +55,17 @@ class Epochs:
     Args:
         texts: epochs by item, as they were given.
         where: the parameter or option that gave them.
+        all_used: whether each must name something that is derived; not where a chart is one of several.
 
     Raises:
         ConfigError: an item cannot be read.
     """
 
-    def __init__(self, texts: Mapping[str, str] | None = None, *, where: str = "") -> None:
+    def __init__(
+        self, texts: Mapping[str, str] | None = None, *, where: str = "", all_used: bool = True
+    ) -> None:
         self.where = where
+        self.all_used = all_used
         self._items = [
             (text, parse(text, where=where), epoch) for text, epoch in sorted((texts or {}).items()) if epoch
         ]
@@ -81,7 +85,7 @@ class Epochs:
             ConfigError: an item names nothing that is derived.
         """
         for text, _, _ in self._items:
-            if text not in self._used:
+            if self.all_used and text not in self._used:
                 raise ConfigError(
                     f"the epoch of {text!r} names nothing that is derived",
                     where=self.where,

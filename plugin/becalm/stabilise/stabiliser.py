@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from becalm.derive.deriver import Deriver
 from becalm.derive.labels import Label
-from becalm.errors import DerivationError, DeterminismError
+from becalm.errors import DerivationError, DeterminismError, SeedMissingError
 from becalm.manifests.landing import Landing
 from becalm.stabilise import settle
 from becalm.stabilise.epochs import Epochs
@@ -267,7 +267,7 @@ class Stabiliser:
             return
         if self.deriver is None:
             site = self.result.sites.items[named[0].draw.site]
-            raise DeterminismError(
+            raise SeedMissingError(
                 f"the chart calls {site.function}, which needs a seed",
                 where=f"{site.file}:{site.line}",
                 hint="give one with --seed FILE (make it with `becalm seed new FILE`)",

@@ -1,0 +1,61 @@
+"""`--dependency-update` on a private copy of the chart, done by helm itself."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from becalm.errors import ManifestError
+from becalm.manifests import yamlio
+from becalm.sources.chart import ChartTree, write_chart
+
+_FILE = "file://"
+_MOST_LEVELS = 32
+
+
+def copy(tree: ChartTree, chart: Path, work: Path) -> Path:
+    """Copy a chart, with its neighbours within reach of its `file://` dependencies.
+
+    Args:
+        tree: the chart.
+        chart: its directory.
+        work: an existing private directory, where the copy goes.
+
+    Returns:
+        The copy, in a directory of the same name.
+
+    Raises:
+        SourceError: it cannot be copied.
+    """
+    real = chart.resolve()
+    levels = min(_levels(tree), len(real.parents) - 1)
+    place = work / "updated"
+    place.mkdir(mode=0o700)
+    for number in range(levels, 0, -1):
+        original, ours = real.parents[number - 1], real.parts[-number]
+        for neighbour in sorted(original.iterdir()):
+            if neighbour.name != ours:
+                (place / neighbour.name).symlink_to(neighbour)
+        place /= ours
+        if number > 1:
+            place.mkdir(mode=0o700)
+    return write_chart(tree, {}, place if levels else place / real.name)
+
+
+def _levels(tree: ChartTree) -> int:
+    """How far up the dependencies lead that are other directories."""
+    levels = 0
+    for name in ("Chart.yaml", "requirements.yaml"):
+        if not tree.has(name):
+            continue
+        try:
+            value = yamlio.load(tree.read(name).decode("utf-8", "replace"), where=f"{tree.where}/{name}")
+        except ManifestError:
+            continue  # helm says so
+        entries = value.get("dependencies") if isinstance(value, dict) else None
+        if not isinstance(entries, list):
+            continue
+        for entry in entries:
+            address = entry.get("repository") if isinstance(entry, dict) else None
+            if isinstance(address, str) and address.startswith(_FILE):
+                levels = max(levels, PurePosixPath(address.removeprefix(_FILE)).parts.count(".."))
+    return min(levels, _MOST_LEVELS)
