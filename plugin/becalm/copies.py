@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm.errors import ManifestError, SourceError
-from becalm.manifests import yamlio
-from becalm.manifests.paths import leaves
-from becalm.manifests.paths import render as render_path
 from becalm.sources.chart import ChartTree, Location, is_template, template_path, write_chart
 from becalm.sources.helm import HelmOptions
 from becalm.sources.process import Completed
@@ -165,6 +162,10 @@ def _texts(place: str, text: str, *, is_yaml: bool = False) -> dict[str, str]:
     """A file's text, and the strings of a YAML file, that may call what is rewritten."""
     if not functions.mentions(text):
         return {}
+    from becalm.manifests import yamlio  # noqa: PLC0415  # not for charts that draw nothing
+    from becalm.manifests.paths import leaves  # noqa: PLC0415
+    from becalm.manifests.paths import render as render_path  # noqa: PLC0415
+
     found = {text: place}
     if is_yaml or place.endswith((".yaml", ".yml")):
         try:

@@ -6,7 +6,9 @@ or not. Before the command only helm's global flags are known, and `--help` is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: The global flags that take no argument; the last ones are klog's, which helm hides.
 SWITCHES = frozenset((

@@ -9,8 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+
+# As typing has it, which takes longer to load than all the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
 
 VARIABLE = "BECALM_HELM"
 _SCRIPT = 4096

@@ -14,10 +14,11 @@ from becalm.sources.process import Command, Completed, attend, run
 
 #: What says where a chart is fetched from; a chart that is at hand needs none of it.
 _FETCH = ("repo", "version", "devel", "verify", "dependency-update")
-#: What acts on the rendered text only. Hooks and tests are looked at even if they are not printed, so that the
-#: values that they share with others do not depend on the flag.
+#: What sends the rendered text elsewhere.
 _OUTPUT = ("output-dir", "release-name", "post-renderer", "post-renderer-args")
-_QUIET = (*_OUTPUT, "show-only", "debug", "no-hooks", "skip-tests")
+#: What acts on the rendered text only. Hooks and tests are looked at even if they are not printed, so that the
+#: values that they share with others do not depend on the flag; and no cluster is shown provisional values.
+_QUIET = (*_OUTPUT, "show-only", "debug", "no-hooks", "skip-tests", "validate", "dry-run")
 _PULL = (
     "repo", "version", "devel", "verify", "ca-file", "cert-file", "key-file", "keyring", "username", "password",
     "pass-credentials", "insecure-skip-tls-verify", "plain-http", *GLOBAL_VALUES, *sorted(command.SWITCHES),

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm.cmp.environment import repository_root
 from becalm.copies import Copy, Inputs, read_inputs, work_directory
-from becalm.dropin import command, dependencies, flags, launch, values
+from becalm.dropin import command, flags, launch, values
 from becalm.dropin.flags import Line, NotReadError
 from becalm.dropin.session import Session, relay
 from becalm.errors import ConfigError, DeterminismError, PluginError, SeedMissingError, SourceError
@@ -160,6 +159,8 @@ def _found(session: Session) -> _Found:
     try:
         tree = load_chart(chart, root=_root(chart, session.environment))
         if session.line.is_on("dependency-update") and chart.is_dir():
+            from becalm.dropin import dependencies  # noqa: PLC0415  # loads YAML
+
             chart, is_callers = dependencies.copy(tree, chart, session.work), False
             done = session.render(chart, "--dependency-update")
             if done.returncode != 0:
@@ -194,6 +195,10 @@ def _chart(session: Session) -> tuple[Path, bool]:
 
 def _root(chart: Path, variables: Mapping[str, str]) -> Path | None:
     """The repository, where the chart is in the one that Argo CD handed over; links may not leave it."""
+    if not variables.get("ARGOCD_APP_SOURCE_PATH"):
+        return None
+    from becalm.cmp.environment import repository_root  # noqa: PLC0415  # not outside of Argo CD
+
     root = repository_root(Path.cwd(), variables)
     return root if chart.resolve().is_relative_to(root.resolve()) else None
 
