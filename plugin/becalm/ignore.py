@@ -11,8 +11,9 @@ from becalm.manifests import yamlio
 from becalm.manifests.objects import Object, ObjectId
 from becalm.manifests.stream import split
 from becalm.normalise import ignores, selectors
-from becalm.normalise.engine import Cluster, Render, holds
+from becalm.normalise.engine import holds
 from becalm.normalise.ignores import Case, Entry
+from becalm.normalise.rendered import Cluster, Render
 from becalm.normalise.selectors import Selector
 from becalm.pipeline import Request, render
 
@@ -69,7 +70,7 @@ def ignored(request: Request, wanted: Wanted) -> list[Ignored]:
     shown = Render(documents, cluster)
     found: list[Ignored] = []
     for document in documents:
-        for owner, obj in () if document.is_empty else shown.objects(document):
+        for owner, obj in () if document.is_empty else shown.unchanged(document):
             for entry in ignores.entries():
                 is_asked = entry.id in chosen
                 cases = [case for case in entry.cases if _is_meant(case, is_asked, owner, obj, shown)]

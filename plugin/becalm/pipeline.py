@@ -22,8 +22,9 @@ from becalm.manifests.paths import leaves
 from becalm.manifests.paths import render as render_path
 from becalm.manifests.scalars import Value
 from becalm.normalise import application, packs, policy
-from becalm.normalise.engine import Cluster, normalise
+from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
+from becalm.normalise.rendered import Cluster
 from becalm.sources.chart import ChartTree, Location, is_template, load_chart, template_path, write_chart
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions

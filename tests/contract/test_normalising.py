@@ -369,7 +369,7 @@ def test_operators_and_apps_switch_rules(chart):
             2,
             "becalm.rules: the parameter has the wrong type",
         ),
-        (None, {"BECALM_RULES": "core"}, 9, "'core' switches no rule"),
+        (None, {"BECALM_RULES": "core"}, 9, "'core' has no sign"),
         (None, {"BECALM_RULES_DIR": "/nonexistent"}, 2, "/nonexistent: the rules cannot be read"),
     ],
 )

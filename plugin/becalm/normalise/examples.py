@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from becalm.manifests import yamlio
-from becalm.normalise.engine import Cluster, normalise
+from becalm.normalise.engine import normalise
 from becalm.normalise.policy import always
+from becalm.normalise.rendered import Cluster
 from becalm.normalise.rules import Example, Pack, Rule
 
 
