@@ -27,6 +27,11 @@ def nearest(name: str, known: Iterable[str], *, otherwise: str, sign: str = "") 
     return f"did you mean {sign}{close[0]}?" if close else otherwise
 
 
+def counted(number: int, name: str) -> str:
+    """A number of things, for people: `1 rule`, `2 rules`."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
 class PluginError(Exception):
     """A fault that the user can mend.
 
