@@ -399,7 +399,7 @@ def test_rule_files_are_checked_and_tested(chart):
     path.write_text(MINE.replace("ports: []}}", "ports: [1]}}"))
     done = becalm("rules", "test", path)
     assert (done.returncode, done.stdout) == (9, "")
-    assert done.stderr.splitlines()[1:] == ["  mine/port: a port: it becomes something else"]
+    assert done.stderr.splitlines()[1] == "  mine/port: a port: it becomes something else"
     missing = becalm("rules", "check", chart / "none.yaml")
     assert missing.returncode == 9
     assert "none.yaml: the rule file cannot be read" in missing.stderr
