@@ -10,7 +10,8 @@ import statistics
 import time
 
 from becalm.normalise import packs, policy
-from becalm.normalise.engine import Cluster, normalise
+from becalm.normalise.engine import normalise
+from becalm.normalise.rendered import Cluster
 
 CRDS, DASHBOARDS, WORKLOADS = 10, 28, 60
 

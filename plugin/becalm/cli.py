@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm import options
-from becalm.errors import EXIT_BUG, ConfigError, PluginError, bug
+from becalm.errors import EXIT_BUG, ConfigError, PluginError, bug, counted
 
 if TYPE_CHECKING:
+    from becalm.normalise.rules import Rule
     from becalm.pipeline import Request
 
 
@@ -81,11 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     rules = options.family(commands, "rules", "list, show, check and test normalisation rules")
     command(rules, "list", "list the built-in rules", _rules_list)
     command(rules, "ignores", "list the entries of `becalm ignore`", _ignores_list)
-    show = command(rules, "show", "show one built-in rule", _rules_show)
-    show.add_argument("rule", metavar="ID", help="PACK/RULE, as `becalm rules list` names it")
+    show = command(rules, "show", "show one built-in rule, or list those of a pack", _rules_show)
+    show.add_argument("rule", metavar="ID", help="PACK/RULE, as `becalm rules list` names it, or PACK")
     for name, text, run in (
-        ("check", "check a rule file", _rules_check),
-        ("test", "run the examples of a rule file", _rules_test),
+        ("check", "check a rule file, or an application's .becalm.yaml", _rules_check),
+        ("test", "run the examples of a rule file, or of a .becalm.yaml", _rules_test),
     ):
         command(rules, name, text, run).add_argument("file", type=Path, metavar="FILE")
     seed = options.family(commands, "seed", "make a seed")
@@ -220,9 +221,12 @@ def _parameters(arguments: argparse.Namespace) -> str:
 def _rules_list(_: argparse.Namespace) -> str:
     from becalm.normalise import packs  # noqa: PLC0415
 
+    return _rules_table([rule for pack in packs.built_in() for rule in pack.rules])
+
+
+def _rules_table(rules: Sequence[Rule]) -> str:
     rows = [("RULE", "VERB", "ON", "REASON")]
-    for pack in packs.built_in():
-        rows += [(rule.id, rule.verb, "yes" if rule.enabled else "no", rule.reason) for rule in pack.rules]
+    rows += [(rule.id, rule.verb, "yes" if rule.enabled else "no", rule.reason) for rule in rules]
     return _table(rows)
 
 
@@ -230,14 +234,19 @@ def _rules_show(arguments: argparse.Namespace) -> str:
     from becalm import explain  # noqa: PLC0415
     from becalm.normalise import packs  # noqa: PLC0415
 
-    return explain.shown(packs.built_in(examples=True), arguments.rule)
+    built_in = packs.built_in(examples=True)
+    pack = next((pack for pack in built_in if pack.id == arguments.rule), None)
+    if pack is not None:
+        return f"{pack.title}\n\n{_rules_table(pack.rules)}"
+    return explain.shown(built_in, arguments.rule)
 
 
 def _rules_check(arguments: argparse.Namespace) -> str:
     from becalm.normalise import packs  # noqa: PLC0415
 
     pack = packs.read(arguments.file)
-    return f"{arguments.file}: {len(pack.rules)} rules of the pack {pack.id!r} are right.\n"
+    number = len(pack.rules)
+    return f"{arguments.file}: {counted(number, 'rule')} of the pack {pack.id!r} {'is' if number == 1 else 'are'} right.\n"
 
 
 def _rules_test(arguments: argparse.Namespace) -> str:
@@ -245,10 +254,16 @@ def _rules_test(arguments: argparse.Namespace) -> str:
     from becalm.normalise import examples, packs  # noqa: PLC0415
 
     outcomes = list(examples.run([packs.read(arguments.file)]))
-    wrong = tuple(f"  {one.rule}: {one.title}: {one.problem}" for one in outcomes if one.problem)
+    wrong = [one for one in outcomes if one.problem]
+    number = len(wrong or outcomes)
     if wrong:
-        raise RuleError(f"{len(wrong)} examples do not hold", where=str(arguments.file), details=wrong)
-    return f"{arguments.file}: {len(outcomes)} examples hold.\n"
+        details: list[str] = []
+        for one in wrong:
+            details.append(f"  {one.rule}: {one.title}: {one.problem}")
+            details += [f"      {line}" for line in one.difference]
+        what = f"{counted(number, 'example')} {'does' if number == 1 else 'do'} not hold"
+        raise RuleError(what, where=str(arguments.file), details=tuple(details))
+    return f"{arguments.file}: {counted(number, 'example')} {'holds' if number == 1 else 'hold'}.\n"
 
 
 def _generate(_: argparse.Namespace) -> str:

@@ -44,6 +44,11 @@ def bug(error: Exception) -> str:
     )
 
 
+def counted(number: int, name: str) -> str:
+    """A number of things, for people: `1 rule`, `2 rules`."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
 class PluginError(Exception):
     """A fault that the user can mend.
 

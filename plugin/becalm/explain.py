@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from becalm.errors import RuleError
+from becalm.errors import RuleError, nearest
 from becalm.manifests import yamlio
 from becalm.manifests.objects import identify, objects
 from becalm.manifests.paths import render as render_path
 from becalm.manifests.stream import split
 from becalm.normalise import builtin, computed
 from becalm.normalise.policy import BUILT_IN
-from becalm.normalise.rules import Pack, Rule
+from becalm.normalise.rules import Condition, Example, Pack, Rule
 from becalm.pipeline import Request, render
 
 
@@ -147,29 +148,75 @@ def shown(packs: Iterable[Pack], rule_id: str) -> str:
     Raises:
         RuleError: there is none of that id.
     """
+    names: list[str] = []
     for pack in packs:
+        names.append(pack.id)
         for rule in pack.rules:
+            names.append(rule.id)
             if rule.id == rule_id:
                 return _shown(pack, rule)
-    raise RuleError(f"there is no rule {rule_id!r}", hint="`becalm rules list` names all")
+    hint = nearest(rule_id, names, otherwise="`becalm rules list` names all")
+    raise RuleError(f"there is no rule {rule_id[:100]!r}", hint=hint)
 
 
 def _shown(pack: Pack, rule: Rule) -> str:
     out = [f"{rule.id}  ({rule.verb}; {pack.title})", "", rule.reason, "", "Kinds:"]
-    out += [f"  {match.kind}{f'.{match.group}' if match.group else ''}" for match in rule.match]
+    for match in rule.match:
+        versions = f", versions {', '.join(match.versions)}" if match.versions else ""
+        out.append(f"  {match.kind}{f'.{match.group}' if match.group else ''}{versions}")
     out += ["", "Fields:"]
     if rule.computed:
         out.append(f"  {computed.SETS[rule.computed].about} ({rule.computed})")
     out += [f"  {selector}{'' if wanted is None else f': {wanted!r}'}" for selector, wanted in rule.targets]
+    conditions = list(_conditions(rule.when))
+    if conditions:
+        out += ["", "When:", *(f"  {text}" for text in conditions)]
     if rule.by_name or not rule.enabled:
         out += ["", f"It acts when it is switched on: +{rule.id if rule.by_name else pack.id}"]
+    else:
+        out += ["", f"It acts by itself; -{rule.id} switches it off."]
+    first_sync = _first_sync(rule)
+    if first_sync:
+        out += ["", f"The first sync {first_sync}."]
     if rule.evidence:
         out += ["", "Evidence:", *(f"  {text}" for text in rule.evidence)]
     for example in rule.examples:
-        kind = "leaves alone" if example.after is None else "changes"
-        out += ["", f"Example that it {kind}: {example.title}", ""]
-        out += [f"  {line}" for line in yamlio.dump(dict(example.before)).splitlines()]
-        if example.after is not None:
-            out += ["", "  becomes", ""]
-            out += [f"  {line}" for line in yamlio.dump(dict(example.after)).splitlines()]
+        out += _example(example)
     return "\n".join(out) + "\n"
+
+
+def _conditions(when: Condition) -> Iterator[str]:
+    """What must be so for a rule to act, a line for each."""
+    if when.value is not None:
+        yield f"the value is {when.value}"
+    for fields, where in ((when.object, "the object"), (when.holder, "what holds the field")):
+        if fields.present:
+            yield f"{where} has {' and '.join(map(str, fields.present))}"
+        if fields.any:
+            yield f"{where} has something in {' or '.join(map(str, fields.any))}"
+        if fields.absent:
+            yield f"{where} does not have {' or '.join(map(str, fields.absent))}"
+        for selector, wanted in fields.equals:
+            yield f"{where} has {selector}: {wanted!r}"
+    for references, what in (
+        (when.referred, "in the render, one of these names the object"),
+        (when.unreferred, "in the render, none of these names the object"),
+    ):
+        if references:
+            yield f"{what}:"
+            yield from (f"  {one.kind}.{one.group}, in {one.path}" for one in references)
+    if when.below is not None:
+        yield f"the server is older than 1.{when.below}"
+
+
+def _example(example: Example) -> list[str]:
+    def text(value: Mapping[str, Any]) -> list[str]:
+        return [f"  {line}" for line in yamlio.dump(dict(value)).splitlines()]
+
+    kind = "leaves alone" if example.after is None else "changes"
+    out = ["", f"Example that it {kind}: {example.title}", "", *text(example.before)]
+    if example.after is not None:
+        out += ["", "  becomes", "", *text(example.after)]
+    for other in example.others:
+        out += ["", "  beside", "", *text(other)]
+    return out

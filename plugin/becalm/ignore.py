@@ -11,8 +11,9 @@ from becalm.manifests import yamlio
 from becalm.manifests.objects import Object, ObjectId
 from becalm.manifests.stream import split
 from becalm.normalise import ignores, selectors
-from becalm.normalise.engine import Cluster, Render, holds
+from becalm.normalise.engine import Change, holds
 from becalm.normalise.ignores import Case, Entry
+from becalm.normalise.rendered import Cluster, Render
 from becalm.normalise.selectors import Selector
 from becalm.pipeline import Request, render
 
@@ -63,13 +64,14 @@ def ignored(request: Request, wanted: Wanted) -> list[Ignored]:
     """
     chosen = _chosen(wanted.entries)
     fields = [_field(text) for text in wanted.fields]
-    output = render(request).output
+    result = render(request)
+    output = result.output
     cluster = Cluster(namespace=request.options.namespace, kube_version=request.options.kube_version)
     documents = split(output)
     shown = Render(documents, cluster)
     found: list[Ignored] = []
     for document in documents:
-        for owner, obj in () if document.is_empty else shown.objects(document):
+        for owner, obj in () if document.is_empty else shown.unchanged(document):
             for entry in ignores.entries():
                 is_asked = entry.id in chosen
                 cases = [case for case in entry.cases if _is_meant(case, is_asked, owner, obj, shown)]
@@ -78,7 +80,7 @@ def ignored(request: Request, wanted: Wanted) -> list[Ignored]:
             own = [selector for match, selector in fields if _matches(match, owner) and selector.find(obj)]
             if own:
                 found.append(_of(_place(owner, obj, shown), _ASKED, own))
-    _refuse_unused(fields, found, wanted)
+    _refuse_unused(fields, found, wanted, result.changes)
     return found
 
 
@@ -158,7 +160,10 @@ def _matches(target: _Target, owner: ObjectId) -> bool:
 
 
 def _refuse_unused(
-    fields: Sequence[tuple[_Target, Selector]], found: Sequence[Ignored], wanted: Wanted
+    fields: Sequence[tuple[_Target, Selector]],
+    found: Sequence[Ignored],
+    wanted: Wanted,
+    changes: Sequence[Change],
 ) -> None:
     """A field or an entry that no object has is a mistake, and what is written for it would do nothing."""
     for entry in wanted.entries:
@@ -175,8 +180,16 @@ def _refuse_unused(
             raise RuleError(
                 f"no object in the output has {text!r}",
                 where="--field",
-                hint="check kind, group and field against `becalm render`",
+                hint=_why_missing(target, selector, changes),
             )
+
+
+def _why_missing(target: _Target, selector: Selector, changes: Sequence[Change]) -> str:
+    for change in changes:
+        names = [step for step in change.path if isinstance(step, str)]
+        if change.rule.verb == "strip" and _matches(target, change.object) and names == list(selector.keys):
+            return f"{change.rule.id} takes it away, so it shows no difference"
+    return "check kind, group and field against `becalm render`"
 
 
 def written(found: Sequence[Ignored], form: Form) -> str:

@@ -18,8 +18,9 @@ from becalm.errors import SourceError, Warned
 from becalm.manifests import yamlio
 from becalm.manifests.scalars import Value
 from becalm.normalise import application, packs, policy
-from becalm.normalise.engine import Cluster, normalise
+from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
+from becalm.normalise.rendered import Cluster
 from becalm.sources.chart import ChartTree, load_chart
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions

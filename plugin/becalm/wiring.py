@@ -64,7 +64,7 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         rule_files=tuple(path.resolve() for path in arguments.rules),
         by_hand=Say(where="--rule", switches=tuple(arguments.rule)),
         app_scope=scope(arguments.app_rules, where="--app-rules"),
-        definitions=tuple(file for path in arguments.definitions for file in load.definition_files(path)),
+        definitions=_definitions(arguments.definitions),
         helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
         path=variables.get("PATH", ""),
         timeout=arguments.timeout,
@@ -74,6 +74,21 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         cache=load.cache_directory(variables),
         strict=arguments.strict,
     )
+
+
+def _definitions(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """The files that --definitions names; a person who names a place without any has made a mistake."""
+    found: list[Path] = []
+    for path in paths:
+        files = load.definition_files(path)
+        if not files:
+            raise ConfigError(
+                "the directory has no .yaml, .yml or .json file",
+                where=f"--definitions {path}",
+                hint="write one with kubectl get crd -o yaml",
+            )
+        found += files
+    return tuple(found)
 
 
 def as_arguments(request: Request) -> list[str]:

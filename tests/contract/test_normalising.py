@@ -323,6 +323,10 @@ def test_ignore_writes_what_no_manifest_can_prevent(chart):
             "--field=Secret/b data.none",
             "--field: no object in the output has 'Secret/b data.none'; check kind",
         ),
+        (
+            "--field=Service/a spec.clusterIP",
+            "--field: no object in the output has 'Service/a spec.clusterIP'; core/service-empty-addresses takes it away",
+        ),
         ("--field=Secret/b data[0]", "--field: 'data[0]' is no selector"),
     ],
 )
@@ -369,7 +373,7 @@ def test_operators_and_apps_switch_rules(chart):
             2,
             "becalm.rules: the parameter has the wrong type",
         ),
-        (None, {"BECALM_RULES": "core"}, 9, "'core' switches no rule"),
+        (None, {"BECALM_RULES": "core"}, 9, "'core' has no sign"),
         (None, {"BECALM_RULES_DIR": "/nonexistent"}, 2, "/nonexistent: the rules cannot be read"),
     ],
 )
@@ -382,7 +386,7 @@ def test_what_is_wrong_is_said_in_one_line(chart, parameters, variables, code, w
 
 def test_rule_files_are_checked_and_tested(chart):
     path = chart.parent / "rules" / "mine.yaml"
-    assert becalm("rules", "check", path).stdout == f"{path}: 1 rules of the pack 'mine' are right.\n"
+    assert becalm("rules", "check", path).stdout == f"{path}: 1 rule of the pack 'mine' is right.\n"
     assert becalm("rules", "test", path).stdout == f"{path}: 2 examples hold.\n"
     path.write_text(
         MINE.replace("after: {apiVersion: v1, ", "after: {apiVersion: v2, ").replace(
@@ -395,7 +399,7 @@ def test_rule_files_are_checked_and_tested(chart):
     path.write_text(MINE.replace("ports: []}}", "ports: [1]}}"))
     done = becalm("rules", "test", path)
     assert (done.returncode, done.stdout) == (9, "")
-    assert done.stderr.splitlines()[1:] == ["  mine/port: a port: it becomes something else"]
+    assert done.stderr.splitlines()[1] == "  mine/port: a port: it becomes something else"
     missing = becalm("rules", "check", chart / "none.yaml")
     assert missing.returncode == 9
     assert "none.yaml: the rule file cannot be read" in missing.stderr
@@ -409,3 +413,51 @@ def test_rules_are_listed_and_shown():
     assert "spec.duration: 'duration'" in shown
     assert "    duration: 2160h0m0s" in shown
     assert becalm("rules", "show", "core/none").returncode == 9
+    assert "did you mean core/status?" in becalm("rules", "show", "core/statu").stderr
+
+
+def test_a_rule_is_shown_with_what_it_depends_on():
+    shown = becalm("rules", "show", "core/replicas-under-a-scaler").stdout
+    for text in (
+        "When:",
+        "HorizontalPodAutoscaler.autoscaling, in spec.scaleTargetRef",
+        "  beside",
+        "The first sync ",
+        "It acts by itself",
+    ):
+        assert text in shown
+    assert "openshift/machine-set-replicas" in becalm("rules", "show", "openshift").stdout
+
+
+APP_FILE = """\
+rules:
+- id: label
+  reason: A webhook writes it all the time.
+  match: [{group: "", kind: Service}]
+  strip: ["metadata.labels[a/b]"]
+  examples:
+  - title: a label
+    before: {apiVersion: v1, kind: Service, metadata: {name: a, labels: {a/b: c, d: e}}}
+    after: {apiVersion: v1, kind: Service, metadata: {name: a, labels: {d: e}}}
+  - title: none
+    keeps: {apiVersion: v1, kind: Service, metadata: {name: a}}
+"""
+
+
+def test_an_applications_rules_are_checked_and_tested_like_others(tmp_path):
+    file = tmp_path / ".becalm.yaml"
+    file.write_text(APP_FILE)
+    assert becalm("rules", "check", file).stdout == f"{file}: 1 rule of the pack 'app' is right.\n"
+    assert becalm("rules", "test", file).stdout == f"{file}: 2 examples hold.\n"
+    file.write_text(APP_FILE.replace("labels: {d: e}", "labels: {d: f}"))
+    done = becalm("rules", "test", file)
+    assert (done.returncode, done.stdout) == (9, "")
+    assert "1 example does not hold" in done.stderr
+    assert "      -    d: f\n      +    d: e\n" in done.stderr
+
+
+def test_definitions_that_are_none_are_an_error(chart, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = render("explain", chart, f"--definitions={tmp_path / 'empty'}")
+    assert done.returncode == 2
+    assert "the directory has no .yaml, .yml or .json file" in done.stderr

@@ -16,6 +16,7 @@ from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
 from becalm.normalise import builtin, defaults, definitions, known
 from becalm.normalise.builtin import Types
+from becalm.normalise.decisions import May
 from becalm.normalise.definitions import Definitions
 from becalm.normalise.look import GAP, Look, opens_nothing
 from becalm.normalise.places import at, remove
@@ -35,12 +36,12 @@ class Computed:
     """One set of fields.
 
     `about` is what it is for people. `may_be_in` tells from a text whether it may hold some of the set;
-    `apply` changes an object in place and gives the paths of what it changed.
+    `apply` changes an object in place, where it may, and gives the paths of what it changed.
     """
 
     about: str
     may_be_in: Callable[[Look, Facts], bool]
-    apply: Callable[[Object, Facts], list[Path]]
+    apply: Callable[[Object, Facts, May], list[Path]]
 
 
 def _is_built_in(look: Look) -> bool:
@@ -74,31 +75,45 @@ _OWN_TIME: Path = ("metadata", "creationTimestamp")
 _UNSET = "rollingUpdate"
 
 
-def _nulls(obj: Object, facts: Facts) -> list[Path]:
+def _nulls(obj: Object, facts: Facts, may: May) -> list[Path]:
     """Nulls that mean their absence: of fields by type, by schema where one is at hand, and in metadata.
 
     A key of a map, such as a selector, a ConfigMap's data or a request, is kept: Go reads "" or 0 there, which
     is another thing than no key. Only annotations without a value are taken away.
     """
     if facts.types.of(obj):
+        is_data = obj.get("kind") == definitions.KIND
         found = [
             path
             for path, value, field, _ in builtin.walk(obj, facts.types)
-            if value is None and field is not None and path != _OWN_TIME and path[-1] != _UNSET
+            if value is None
+            and field is not None
+            and path != _OWN_TIME
+            and path[-1] != _UNSET
+            and not (is_data and path[0] != "metadata")
         ]
-        return remove(obj, [*found, *_annotations(obj)])
+        return remove(obj, [path for path in (*found, *_annotations(obj)) if may(path)])
     found = [*_annotations(obj), *_creation_timestamps(obj)]
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
         found += [("metadata", key) for key, value in metadata.items() if value is None]
-    done = remove(obj, [path for path in dict.fromkeys(found) if path != _OWN_TIME])
+    done = remove(obj, [path for path in dict.fromkeys(found) if path != _OWN_TIME and may(path)])
     schema = facts.definitions.schema(obj)
-    return done + (defaults.prune_nulls(obj, schema) if schema is not None else [])
+    return done + (defaults.prune_nulls(obj, schema, may) if schema is not None else [])
+
+
+#: Where objects have metadata: their own, and that of their templates.
+_METADATA = (
+    ("metadata",),
+    ("spec", "template", "metadata"),
+    ("spec", "jobTemplate", "metadata"),
+    ("spec", "jobTemplate", "spec", "template", "metadata"),
+)
 
 
 def _annotations(obj: Object) -> Iterator[Path]:
-    """Annotations of the object, and of its pod template, that have no value."""
-    for holder in (("metadata",), ("spec", "template", "metadata")):
+    """Annotations of the object, and of its templates, that have no value."""
+    for holder in _METADATA:
         value: Any = obj
         for step in (*holder, "annotations"):
             value = value.get(step) if isinstance(value, dict) else None
@@ -124,8 +139,8 @@ def _creation_timestamps(obj: Object) -> Iterator[Path]:
 # --- strip: unknown-fields, empty-fields, duplicates
 
 
-def _unknown(obj: Object, facts: Facts) -> list[Path]:
-    found = [one.path for one in builtin.misfits(obj, facts.types) if one.is_unknown]
+def _unknown(obj: Object, facts: Facts, may: May) -> list[Path]:
+    found = [one.path for one in builtin.misfits(obj, facts.types) if one.is_unknown and may(one.path)]
     return remove(obj, found)
 
 
@@ -136,7 +151,7 @@ def _may_hold_empty(look: Look, _: Facts) -> bool:
     return _is_built_in(look) and (look.is_opaque or _EMPTY.search(look.text) is not None)
 
 
-def _empty(obj: Object, facts: Facts) -> list[Path]:
+def _empty(obj: Object, facts: Facts, may: May) -> list[Path]:
     """Empty lists, maps and texts that Go leaves out; pointers and structs are kept, since there empty means something."""
     found = [
         path
@@ -145,6 +160,7 @@ def _empty(obj: Object, facts: Facts) -> list[Path]:
         and field is not None
         and field.omitempty
         and (field.type in ("string", "bytes") or field.type[:2] in ("[]", "{}"))
+        and may(path)
     ]
     return remove(obj, found)
 
@@ -170,7 +186,9 @@ _MORE_KEYS = {"containerPort": (("protocol", "TCP"),), "port": (("protocol", "TC
 
 def _may_hold_duplicates(look: Look, _: Facts) -> bool:
     """Whether some key of an element has one value twice at one depth."""
-    if not _is_built_in(look) or (look.kinds and look.kinds <= _PLAIN):
+    if not _is_built_in(look) or (
+        look.kinds and look.kinds <= _PLAIN and "ownerReferences" not in look.block("metadata")
+    ):
         return False
     if look.is_opaque or look.has_braces or _WIDE.search(look.text) is not None:
         return True
@@ -181,7 +199,7 @@ def _may_hold_duplicates(look: Look, _: Facts) -> bool:
     return len(set(found)) < len(found)
 
 
-def _duplicates(obj: Object, facts: Facts) -> list[Path]:
+def _duplicates(obj: Object, facts: Facts, may: May) -> list[Path]:
     """Elements of keyed lists that say nothing: the same element again, or a variable that a later one sets."""
     found: set[Path] = set()
     order: list[Path] = []
@@ -191,6 +209,8 @@ def _duplicates(obj: Object, facts: Facts) -> list[Path]:
         if any(path[:length] in found for length in range(1, len(path))):
             continue
         for index in _doubled(value, field.merge_key, is_env=path[-1] == "env"):
+            if not may((*path, index)):
+                continue
             order.append((*path, index))
             found.add((*path, index))
     return remove(obj, order)
@@ -200,7 +220,9 @@ def _doubled(elements: list[Value], key: str, *, is_env: bool) -> list[int]:
     places: dict[tuple[Any, ...], list[int]] = {}
     for index, element in enumerate(elements):
         if isinstance(element, dict) and isinstance(element.get(key), str | int):
-            more = (element.get(name, usual) for name, usual in _MORE_KEYS.get(key, ()))
+            more = [element.get(name, usual) for name, usual in _MORE_KEYS.get(key, ())]
+            if not all(isinstance(one, str) for one in more):
+                continue
             places.setdefault((element[key], *more), []).append(index)
     doubled: list[int] = []
     for identity, indices in places.items():
@@ -210,10 +232,18 @@ def _doubled(elements: list[Value], key: str, *, is_env: bool) -> list[int]:
             continue
         if all(elements[index] == elements[indices[0]] for index in indices):
             doubled += indices[1:]
-        elif is_env:
+        elif is_env and not _may_be_unset(elements[indices[-1]]):
             # The last one counts in a container, and nothing up to there reads an earlier one.
             doubled += indices[:-1]
     return doubled
+
+
+def _may_be_unset(variable: Value) -> bool:
+    """Whether a variable comes from where it may be missing; an earlier one of its name counts then."""
+    source = variable.get("valueFrom") if isinstance(variable, dict) else None
+    return isinstance(source, dict) and any(
+        isinstance(one, dict) and one.get("optional") not in (None, False) for one in source.values()
+    )
 
 
 def _is_read(elements: list[Value], name: str) -> bool:
@@ -233,25 +263,25 @@ def _may_be_defined(look: Look, facts: Facts) -> bool:
     )
 
 
-def _defined(obj: Object, facts: Facts, *, everywhere: bool = False) -> list[Path]:
+def _defined(obj: Object, facts: Facts, may: May, *, everywhere: bool = False) -> list[Path]:
     schema = facts.definitions.schema(obj)
-    return [] if schema is None else defaults.fill(obj, schema, everywhere=everywhere)
+    return [] if schema is None else defaults.fill(obj, schema, may, everywhere=everywhere)
 
 
-def _defined_everywhere(obj: Object, facts: Facts) -> list[Path]:
-    return _defined(obj, facts, everywhere=True)
+def _defined_everywhere(obj: Object, facts: Facts, may: May) -> list[Path]:
+    return _defined(obj, facts, may, everywhere=True)
 
 
 def _may_be_known(look: Look, _: Facts) -> bool:
     return not look.kinds or any(kind.lower() in known.kinds() for kind in look.kinds)
 
 
-def _known(obj: Object, facts: Facts) -> list[Path]:
+def _known(obj: Object, facts: Facts, may: May) -> list[Path]:
     """Nothing where a definition is at hand: it says more than what is known without it."""
     if facts.definitions.schema(obj) is not None:
         return []
     schema = known.schema(f"{obj.get('apiVersion')}", f"{obj.get('kind')}")
-    return [] if schema is None else defaults.fill(obj, schema)
+    return [] if schema is None else defaults.fill(obj, schema, may)
 
 
 # --- canonicalise
@@ -285,7 +315,7 @@ def _may_be_raw(text: str, *, is_quoted: bool) -> bool:
     )
 
 
-def _raw_forms(obj: Object, facts: Facts) -> list[Path]:
+def _raw_forms(obj: Object, facts: Facts, may: May) -> list[Path]:
     """Quantities of an object that Argo CD compares as raw text, because some field does not fit its type."""
     if next(builtin.misfits(obj, facts.types), None) is None:
         return []
@@ -301,7 +331,7 @@ def _raw_forms(obj: Object, facts: Facts) -> list[Path]:
             continue
         for place in places:
             new = builtin.canonical(at(obj, place), form)
-            if new is not None and new != at(obj, place):
+            if new is not None and new != at(obj, place) and may(place):
                 holder: Any = at(obj, place[:-1])
                 holder[place[-1]] = new
                 done.append(place)
@@ -312,24 +342,26 @@ def _raw_forms(obj: Object, facts: Facts) -> list[Path]:
 #: autoscaling/v1, where a CPU utilisation is a field of its own, which is read back behind all other metrics
 #: (pkg/apis/autoscaling/v1/conversion.go).
 _KEEPS_METRIC_ORDER = 27
+_METRICS: Path = ("spec", "metrics")
 
 
 def _may_hold_metrics(look: Look, facts: Facts) -> bool:
     return builtin.is_older(facts.kube_version, _KEEPS_METRIC_ORDER) and "metrics" in look.text
 
 
-def _metric_order(obj: Object, facts: Facts) -> list[Path]:
+def _metric_order(obj: Object, facts: Facts, may: May) -> list[Path]:
     if not builtin.is_older(facts.kube_version, _KEEPS_METRIC_ORDER):
         return []
     spec: Any = obj.get("spec")
     metrics = spec.get("metrics") if isinstance(spec, dict) else None
     if not isinstance(metrics, list):
         return []
-    first = next((index for index, metric in enumerate(metrics) if _is_cpu_utilisation(metric)), None)
-    if first is None or first == len(metrics) - 1:
+    found = [index for index, metric in enumerate(metrics) if _is_cpu_utilisation(metric)]
+    # Of several only one is kept by such a server; which one is meant is the author's to say.
+    if len(found) != 1 or found[0] == len(metrics) - 1 or not may(_METRICS):
         return []
-    metrics.append(metrics.pop(first))
-    return [("spec", "metrics")]
+    metrics.append(metrics.pop(found[0]))
+    return [_METRICS]
 
 
 def _is_cpu_utilisation(metric: Any) -> bool:

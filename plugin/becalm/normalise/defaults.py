@@ -14,12 +14,14 @@ whole. So by default only what is inside of a list, or of a map that is replaced
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 from becalm.errors import ManifestError
 from becalm.manifests.objects import Object
 from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
+from becalm.normalise.decisions import May, anything
 
 Schema = dict[str, Any]
 """An OpenAPI v3 schema as a CRD holds it."""
@@ -44,12 +46,13 @@ def schema_of(crd: Object, version: str) -> Schema | None:
     return None
 
 
-def fill(obj: Object, schema: Schema, *, everywhere: bool = False) -> list[Path]:
+def fill(obj: Object, schema: Schema, may: May = anything, *, everywhere: bool = False) -> list[Path]:
     """Add defaults to a custom resource, in place.
 
     Args:
         obj: the custom resource.
         schema: of its version.
+        may: whether a path may be added.
         everywhere: also outside of lists and atomic maps.
 
     Returns:
@@ -58,32 +61,39 @@ def fill(obj: Object, schema: Schema, *, everywhere: bool = False) -> list[Path]
     Raises:
         ManifestError: the object is nested too deeply.
     """
-    added: list[Path] = []
-    _fill(obj, schema, (), inside=everywhere, added=added)
-    return added
+    work = _Work(may=may, added=[])
+    _fill(obj, schema, (), work, inside=everywhere)
+    return work.added
 
 
-def _fill(value: Value, schema: Schema, path: Path, *, inside: bool, added: list[Path] | None) -> None:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What may be added, and what was."""
+
+    may: May
+    added: list[Path]
+
+
+def _fill(value: Value, schema: Schema, path: Path, work: _Work, *, inside: bool) -> None:
     """Fill one value; `inside` tells whether a missing field is to be added here."""
     if len(path) > _DEEPEST:
         raise ManifestError("nested too deeply to be filled with defaults", where=str(path[0]))
     if isinstance(value, dict):
-        _fill_map(value, schema, path, inside=inside, added=added)
+        _fill_map(value, schema, path, work, inside=inside)
     elif isinstance(value, list):
         items = part(schema, "items")
         if items is None:
             return
         for index, element in enumerate(value):
             here = (*path, index)
-            if element is None and items.get("default") is not None and not items.get("nullable"):
+            is_missing = element is None and not items.get("nullable")
+            if is_missing and items.get("default") is not None and work.may(here):
                 value[index] = copy.deepcopy(items["default"])
-                _note(added, here)
-            _fill(value[index], items, here, inside=True, added=added)
+                work.added.append(here)
+            _fill(value[index], items, here, work, inside=True)
 
 
-def _fill_map(
-    value: dict[str, Value], schema: Schema, path: Path, *, inside: bool, added: list[Path] | None
-) -> None:
+def _fill_map(value: dict[str, Value], schema: Schema, path: Path, work: _Work, *, inside: bool) -> None:
     inside = inside or schema.get("x-kubernetes-map-type") == "atomic"
     properties = part(schema, "properties") or {}
     # The API server leaves apiVersion, kind and metadata of the whole object to itself.
@@ -92,12 +102,12 @@ def _fill_map(
         if key in own or not isinstance(field, dict):
             continue
         here = (*path, key)
-        if inside and field.get("default") is not None and _is_missing(value, key, field):
+        if inside and _is_missing(value, key, field) and work.may(here):
             value[key] = copy.deepcopy(field["default"])
-            _note(added, here)
-            _fill(value[key], field, here, inside=True, added=None)
+            work.added.append(here)
+            _fill(value[key], field, here, _Work(work.may, []), inside=True)
         elif key in value:
-            _fill(value[key], field, here, inside=inside, added=added)
+            _fill(value[key], field, here, work, inside=inside)
     others = part(schema, "additionalProperties")
     if others is None:
         return
@@ -105,13 +115,16 @@ def _fill_map(
         if key in properties or key in own:
             continue
         here = (*path, key)
-        if inside and others.get("default") is not None and _is_missing(value, key, others):
+        if inside and _is_missing(value, key, others) and work.may(here):
             value[key] = copy.deepcopy(others["default"])
-            _note(added, here)
-        _fill(value[key], others, here, inside=inside, added=added)
+            work.added.append(here)
+        _fill(value[key], others, here, work, inside=inside)
 
 
 def _is_missing(value: dict[str, Value], key: str, schema: Schema) -> bool:
+    """Whether a map lacks a key that has a default."""
+    if schema.get("default") is None:
+        return False
     return key not in value or (value[key] is None and not schema.get("nullable"))
 
 
@@ -121,17 +134,13 @@ def part(schema: Schema, key: str) -> Schema | None:
     return found if isinstance(found, dict) else None
 
 
-def _note(added: list[Path] | None, path: Path) -> None:
-    if added is not None:
-        added.append(path)
-
-
-def prune_nulls(obj: Object, schema: Schema) -> list[Path]:
+def prune_nulls(obj: Object, schema: Schema, may: May = anything) -> list[Path]:
     """Take away the nulls that the API server takes away after defaulting, in place: where the schema allows none.
 
     Args:
         obj: the custom resource.
         schema: of its version.
+        may: whether a path may be taken away.
 
     Returns:
         The paths of what was taken away.
@@ -140,18 +149,18 @@ def prune_nulls(obj: Object, schema: Schema) -> list[Path]:
         ManifestError: the object is nested too deeply.
     """
     taken: list[Path] = []
-    _prune(obj, schema, (), taken)
+    _prune(obj, schema, (), may, taken)
     return taken
 
 
-def _prune(value: Value, schema: Schema, path: Path, taken: list[Path]) -> None:
+def _prune(value: Value, schema: Schema, path: Path, may: May, taken: list[Path]) -> None:
     if len(path) > _DEEPEST:
         raise ManifestError("nested too deeply to be pruned", where=str(path[0]))
     if isinstance(value, list):
         items = part(schema, "items")
         for index, element in enumerate(value) if items is not None else ():
             assert items is not None
-            _prune(element, items, (*path, index), taken)
+            _prune(element, items, (*path, index), may, taken)
         return
     if not isinstance(value, dict):
         return
@@ -161,8 +170,8 @@ def _prune(value: Value, schema: Schema, path: Path, taken: list[Path]) -> None:
         field = properties.get(key, others)
         if not isinstance(field, dict):
             continue
-        if value[key] is None and not field.get("nullable"):
+        if value[key] is None and not field.get("nullable") and may((*path, key)):
             del value[key]
             taken.append((*path, key))
         else:
-            _prune(value[key], field, (*path, key), taken)
+            _prune(value[key], field, (*path, key), may, taken)

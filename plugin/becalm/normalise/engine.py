@@ -1,8 +1,8 @@
 """Applies rules to rendered output. Documents that no rule changes keep their bytes.
 
-Rules act in the order of their packs and files, each once on each object. A document is parsed only if its
-text holds what some rule needs; with N documents and R rules the cost is that of N texts and of the rules
-that fit an object.
+Rules act in the order of their packs and files, in turns until none changes anything; of two that mean one field,
+the later one decides (`normalise.decisions`). A document is parsed only if its text holds what some rule needs; with
+N documents and R rules the cost is that of N texts and of the rules that fit an object.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ import copy
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path as File
 from typing import Any
 
 from becalm.errors import RuleError
 from becalm.manifests import yamlio
-from becalm.manifests.objects import Object, ObjectId, flatten, identify
+from becalm.manifests.objects import Object, ObjectId
 from becalm.manifests.paths import Path
+from becalm.manifests.paths import render as render_path
 from becalm.manifests.scalars import Value
 from becalm.manifests.stream import Document, split
 from becalm.normalise import builtin, computed, duration, quantity
 from becalm.normalise.computed import Facts
+from becalm.normalise.decisions import Decisions, May
 from becalm.normalise.defaults import Schema, part
-from becalm.normalise.definitions import Definitions
 from becalm.normalise.look import Look
 from becalm.normalise.places import at, remove
 from becalm.normalise.policy import Selection
-from becalm.normalise.rules import Condition, Reference, Rule, is_kind, is_like
+from becalm.normalise.rendered import Cluster, Render
+from becalm.normalise.rules import Condition, Rule, is_kind, is_like
 from becalm.normalise.selectors import AnyKey, Elements, Key, Selector
 
 _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
@@ -35,10 +36,8 @@ _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
 ANNOTATION = "becalm.dev/rules"
 #: What rules may change in one render; a mistake in one that fills lists could multiply without an end.
 _MOST_CHANGES = 100_000
-#: How often rules may act on what other rules have left.
-_MOST_TURNS = 10
-#: Kinds that a reference has to name.
-_SCALED = ("StatefulSet", "ReplicaSet", "DaemonSet", "Rollout", "MachineSet")
+#: How often rules may act on what other rules have left, besides once for each of them.
+_MORE_TURNS = 10
 _FORMS = {"quantity": quantity.canonical, "duration": duration.canonical}
 
 
@@ -57,19 +56,6 @@ class Normalised:
 
     output: str
     changes: tuple[Change, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """Where the objects go.
-
-    `namespace` is that of objects that name none, `kube_version` is "" where it is not known, `definitions`
-    are files of CustomResourceDefinitions that the cluster has.
-    """
-
-    namespace: str
-    kube_version: str = ""
-    definitions: tuple[File, ...] = ()
 
 
 def normalise(output: str, selection: Selection, cluster: Cluster) -> Normalised:
@@ -103,90 +89,6 @@ def normalise(output: str, selection: Selection, cluster: Cluster) -> Normalised
 
 def _too_many() -> RuleError:
     return RuleError(f"rules change more than {_MOST_CHANGES:,} fields", hint="look for one that multiplies")
-
-
-class Render:
-    """The documents of one render, each parsed when it is first needed."""
-
-    def __init__(self, documents: Sequence[Document], cluster: Cluster) -> None:
-        self.documents = documents
-        self.namespace = cluster.namespace
-        self._looks: dict[int, Look] = {}
-        self.facts = Facts(
-            kube_version=cluster.kube_version,
-            types=builtin.types(cluster.kube_version),
-            definitions=Definitions(documents, cluster.definitions, self.look),
-        )
-        self._values: dict[int, Any] = {}
-        self._by_kind: dict[str, list[Document]] | None = None
-        self._targets: dict[int, dict[tuple[str, str], list[Value]]] = {}
-
-    def look(self, document: Document) -> Look:
-        """What a document's text shows."""
-        if document.index not in self._looks:
-            self._looks[document.index] = Look(document)
-        return self._looks[document.index]
-
-    def value(self, document: Document) -> Any:
-        """What a document holds; the same object each time, and rules change it in place."""
-        if document.index not in self._values:
-            self._values[document.index] = yamlio.load(
-                document.text, where=document.where, line=document.line
-            )
-        return self._values[document.index]
-
-    def objects(self, document: Document) -> Iterator[tuple[ObjectId, Object]]:
-        """The objects of a document that have a kind and a name."""
-        value = self.value(document)
-        for obj in flatten(value, where=document.where) if isinstance(value, dict) else ():
-            owner = identify(obj, self.namespace)
-            if owner is not None:
-                yield owner, obj
-
-    def refers(self, reference: Reference, to: ObjectId) -> bool:
-        """Whether an object of the reference's kind names another by kind and name, in its namespace."""
-        if id(reference) not in self._targets:
-            found: dict[tuple[str, str], list[Value]] = {}
-            for owner, obj in self._referring(reference):
-                for path in reference.path.find(obj):
-                    target: Any = at(obj, path)
-                    name = target.get("name") if isinstance(target, dict) else target
-                    found.setdefault((owner.namespace, str(name)), []).append(target)
-            self._targets[id(reference)] = found
-        targets = self._targets[id(reference)].get((to.namespace, to.name), ())
-        return any(_means(target, reference, to) for target in targets)
-
-    def _referring(self, reference: Reference) -> Iterator[tuple[ObjectId, Object]]:
-        for document in self.of_kind(reference.kind):
-            for owner, obj in self.objects(document):
-                if (owner.group, owner.kind) == (reference.group, reference.kind):
-                    yield owner, obj
-
-    def of_kind(self, kind: str) -> Sequence[Document]:
-        """The documents whose text names a kind, and perhaps some more."""
-        if self._by_kind is None:
-            self._by_kind = {}
-            for document in self.documents:
-                for name in () if document.is_empty else sorted(self.look(document).kinds):
-                    self._by_kind.setdefault(name, []).append(document)
-        return self._by_kind.get(kind, ())
-
-
-def _means(target: Value, reference: Reference, owner: ObjectId) -> bool:
-    """Whether a reference of an object's name means the object; a plain text is no more than a name.
-
-    Where a scaler names no kind, KEDA means a Deployment (keda.sh/v1alpha1, `scaleTargetRef`).
-    """
-    if not isinstance(target, dict):
-        return True
-    if any(target.get(key) != value for key, value in reference.equals):
-        return False
-    version = target.get("apiVersion")
-    if isinstance(version, str) and version and version.rpartition("/")[0] != owner.group:
-        return False
-    if "kind" in target:
-        return target["kind"] == owner.kind
-    return owner.kind not in _SCALED
 
 
 class _Index:
@@ -238,38 +140,86 @@ def _document(document: Document, index: _Index, render: Render, selection: Sele
     if not wanted and ANNOTATION not in document.text:
         return []
     changes: list[Change] = []
-    for owner, obj in render.objects(document):
+    objects = render.begin(document)
+    for number, (owner, obj) in enumerate(objects):
         refused = _refused(obj, owner, selection)
         rules = [
             rule
             for rule in index.of(look, render)
             if refused.isdisjoint((rule.id, rule.pack, "all")) and selection.acts(rule, owner)
         ]
-        changes += _object(owner, obj, rules, wanted, render)
+        decisions = Decisions()
+        found = _object(owner, obj, rules, wanted, render, decisions)
+        if decisions.is_contested:
+            original = list(render.unchanged(document))[number][1]
+            found = [change for change in _last(found) if not _is_same(original, obj, change.path)]
+        changes += found
     return changes
 
 
-def _object(
-    owner: ObjectId, obj: Object, rules: Sequence[Rule], wanted: Sequence[Rule], render: Render
+def _last(changes: Sequence[Change]) -> Iterator[Change]:
+    """The last change of each field."""
+    yield from {change.path: change for change in changes}.values()
+
+
+_NOTHING = object()
+
+
+def _is_same(before: Object, after: Object, path: Path) -> bool:
+    """Whether two objects hold the same at a path."""
+    found: list[Any] = [before, after]
+    for step in path:
+        for index, value in enumerate(found):
+            try:
+                found[index] = value[step]
+            except (KeyError, IndexError, TypeError):
+                found[index] = _NOTHING
+    return bool(found[0] == found[1])
+
+
+def _object(  # noqa: PLR0913, PLR0917  # one object, all that is known of it, and where decisions go
+    owner: ObjectId,
+    obj: Object,
+    rules: Sequence[Rule],
+    wanted: Sequence[Rule],
+    render: Render,
+    decisions: Decisions,
 ) -> list[Change]:
     """Apply rules until none changes anything; what the text showed counts until the first change."""
     first = {rule.id for rule in wanted}
     changes: list[Change] = []
-    for _ in range(_MOST_TURNS):
+    _reserve(owner, obj, rules, render, decisions)
+    for _ in range(len(rules) + _MORE_TURNS):
         before = len(changes)
-        for rule in rules:
+        for place, rule in enumerate(rules):
             if not changes and rule.id not in first:
                 continue
             if rule.fits(owner, str(obj.get("apiVersion"))) and holds(rule.when, owner, obj, render):
-                found = _apply(rule, obj, render.facts)
-                changes += [Change(rule=rule, object=owner, path=path) for path in found]
+                for path in _apply(rule, obj, render.facts, decisions.may(place)):
+                    changes.append(Change(rule=rule, object=owner, path=path))
+                    decisions.note(place, path)
                 if len(changes) > _MOST_CHANGES:
                     break
         if len(changes) == before or len(changes) > _MOST_CHANGES:
             return changes
+    last = changes[-1]
     raise RuleError(
-        "rules undo each other's changes", where=str(owner), hint=f"among them is {changes[-1].rule.id}"
+        f"{last.rule.id} changes {render_path(last.path)} again and again",
+        where=str(owner),
+        hint="a rule has to leave alone what it has changed; please report it if the rule is built in",
     )
+
+
+def _reserve(
+    owner: ObjectId, obj: Object, rules: Sequence[Rule], render: Render, decisions: Decisions
+) -> None:
+    """Keep other rules from filling in what one leaves out on purpose, because something else writes it."""
+    for place, rule in enumerate(rules):
+        references = rule.when.unreferred if rule.verb == "fill" else ()
+        if rule.fits(owner) and any(render.refers(reference, owner) for reference in references):
+            for selector, _ in rule.targets:
+                for path in selector.holders(obj):
+                    decisions.note(place, (*path, selector.last))
 
 
 def _refused(obj: Object, owner: ObjectId, selection: Selection) -> set[str]:
@@ -277,7 +227,11 @@ def _refused(obj: Object, owner: ObjectId, selection: Selection) -> set[str]:
     metadata: Any = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
-    words = [word.strip() for word in text.split(",") if word.strip()] if isinstance(text, str) else []
+    if text is not None and not isinstance(text, str):
+        raise RuleError(
+            f"the annotation {ANNOTATION} is no text", where=str(owner), hint="write -PACK or -PACK/RULE"
+        )
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
     if words and not selection.scope.holds(owner):
         raise RuleError(
             f"the annotation {ANNOTATION} is of no effect, since the operator limits rules of applications",
@@ -305,19 +259,20 @@ def holds(when: Condition, owner: ObjectId, obj: Object, render: Render) -> bool
     return not when.referred or any(render.refers(reference, owner) for reference in when.referred)
 
 
-def _apply(rule: Rule, obj: Object, facts: Facts) -> list[Path]:
+def _apply(rule: Rule, obj: Object, facts: Facts, may: May) -> list[Path]:
     if rule.computed:
-        return computed.SETS[rule.computed].apply(obj, facts)
+        return computed.SETS[rule.computed].apply(obj, facts, may)
     done: list[Path] = []
     for selector, wanted in rule.targets:
         match rule.verb:
             case "fill":
                 if _is_in_schema(selector, obj, facts):
-                    done += _fill(rule, obj, selector, wanted)
+                    done += _fill(rule, obj, selector, wanted, may)
             case "strip":
-                done += remove(obj, [path for path in selector.find(obj) if _meant(rule, obj, path)])
+                meant = [path for path in selector.find(obj) if _meant(rule, obj, path) and may(path)]
+                done += remove(obj, meant)
             case "canonicalise":
-                done += _canonicalise(rule, obj, selector, wanted)
+                done += _canonicalise(rule, obj, selector, wanted, may)
     return done
 
 
@@ -343,20 +298,21 @@ def _is_in_schema(selector: Selector, obj: Object, facts: Facts) -> bool:
     return True
 
 
-def _fill(rule: Rule, obj: Object, selector: Selector, wanted: Value) -> list[Path]:
+def _fill(rule: Rule, obj: Object, selector: Selector, wanted: Value, may: May) -> list[Path]:
     done = []
     holders = selector.holders(obj)
     if len(holders) > _MOST_CHANGES:
         raise _too_many()
     for path in holders:
         holder: Any = at(obj, path)
-        if selector.last not in holder and rule.when.holder.hold(holder):
+        here = (*path, selector.last)
+        if selector.last not in holder and rule.when.holder.hold(holder) and may(here):
             holder[selector.last] = copy.deepcopy(wanted)
-            done.append((*path, selector.last))
+            done.append(here)
     return done
 
 
-def _canonicalise(rule: Rule, obj: Object, selector: Selector, form: str) -> list[Path]:
+def _canonicalise(rule: Rule, obj: Object, selector: Selector, form: str, may: May) -> list[Path]:
     done = []
     for path in selector.find(obj):
         holder: Any = at(obj, path[:-1])
@@ -367,7 +323,7 @@ def _canonicalise(rule: Rule, obj: Object, selector: Selector, form: str) -> lis
             new = _FORMS[form](str(value))
         except ValueError:
             continue
-        if type(value) is not str or new != value:
+        if (type(value) is not str or new != value) and may(path):
             holder[path[-1]] = new
             done.append(path)
     return done

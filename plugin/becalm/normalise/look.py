@@ -9,12 +9,16 @@ import re
 from functools import cached_property
 
 from becalm.manifests.stream import Document
+from becalm.normalise import flow
 from becalm.normalise.rules import Rule
-from becalm.normalise.selectors import Selector
+from becalm.normalise.selectors import AnyKey, Selector
 
 #: A value's place: behind the colon and a comment, or at the start of the next line (fillers are gone).
 GAP = r"[ \t]*(?:#[^\n]*)?(?:\n[ \t]*)?"
-_ANY_KIND = re.compile(r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?\s*:\s*[\"']?([A-Za-z0-9.]+)")
+#: A kind, and what it is; nothing where that stands elsewhere or in another form.
+_ANY_KIND = re.compile(
+    r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?(?=[ \t]*:[ \t\n\"'])\s*:\s*(?:[\"']?([A-Za-z0-9.]+))?"
+)
 _KIND = re.compile(rf"[\"']?kind[\"']?[ \t]*:{GAP}[\"']?([A-Za-z0-9.]+)[\"']?[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 _VERSION = re.compile(
     rf"[\"']?apiVersion[\"']?[ \t]*:{GAP}[\"']?([A-Za-z0-9./-]+)[\"']?[ \t]*(?:#[^\n]*)?(?:\n|\Z)"
@@ -26,16 +30,16 @@ _FILLERS = re.compile(r"\n[ \t]*(?:#[^\n]*)?(?=\n)")
 _NO_ROOT_KEYS = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[ \t]+[^ \t#\n]|[{\[&!?])")
 #: What stands below a schema, line by line; the kind tells that there is one.
 _SCHEMA = re.compile(r"\n( *)openAPIV3Schema:[ \t]*\n(?:\1 +[^\n]*\n|[ \t]*\n)*")
+#: The keys that lead to one.
+_SCHEMAS = {"schema", "validation", "openAPIV3Schema"}
 _DEFINITION = "\nkind: CustomResourceDefinition\n"
 #: A key below another one.
 _ENTRY = re.compile(r"\n[ \t]+[^\s#][^\n]*:")
 _ALIAS = re.compile(r"\*(?<=[ \t]\*)[\w-]")
 _ANCHOR = re.compile(r"&(?<=[ \t]&)[\w-]")
 _COMPLEX_KEY = re.compile(r"^[ \t]*(?:-[ \t]+)*\?[ \t\n]", re.MULTILINE)
-_ESCAPED_KEY = re.compile(r'"[^"\n]*\\[^"\n]*"[ \t]*:')
-_PAIR_IN_LIST = re.compile(r"[ \t]\[[ \t]*[\w./-]+:[ \t]")
-#: A map in braces over lines, or with a key that has no colon somewhere.
-_KEY_ALONE = re.compile(r"\{[ \t]*(?:#|\n|[^{}\[\]\n:]*[,}]|[^{}\[\]\n]*,[^{}\[\]\n:,]*[,}])")
+#: A text in double quotes, in one piece, and whether it is a key; it may end with the line instead.
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*(?:"([ \t]*:)?|\\?(?=\n|\Z))')
 _COLON = re.compile(r"(?:[\"'][ \t]*:|[ \t]*:(?=[ \t\n]|\Z))")
 _NEXT_LINE = re.compile(r"\n( *)([^\s])")
 _GAP = re.compile(GAP)
@@ -46,8 +50,8 @@ _VALUES = {
     "false": re.compile(r"[\w!]"),
     "zero": re.compile(r"[-+]?\.?0|!"),
     "nonzero": re.compile(r"[^\s]"),
-    "null": re.compile(r"!|null|Null|NULL|~|[,}]"),
-    "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&,}]"),
+    "null": re.compile(r"!|null|Null|NULL|~|[,}\]]"),
+    "empty": re.compile(r"!|null|Null|NULL|~|[\"'\[{|>&,}\]]"),
 }
 #: Where long texts are, and the kinds that hold them.
 _DATA = ("data", "stringData", "binaryData")
@@ -83,7 +87,10 @@ class Look:
             match = _KIND.match(self.block("kind"))
             if match is not None and not match[1].endswith("List"):
                 return frozenset((match[1],))
-        return frozenset(_ANY_KIND.findall(self.text))
+            if match is None:
+                return frozenset()
+        found = frozenset(_ANY_KIND.findall(self.text))
+        return frozenset() if "" in found or _has_escaped_key(self.text) else found
 
     @cached_property
     def is_opaque(self) -> bool:
@@ -102,13 +109,14 @@ class Look:
             or ("&" in text and _ANCHOR.search(text) is not None)
             or (_DEFINITION in text and "*" in text and _ALIAS.search(text) is not None)
             or ("?" in text and _COMPLEX_KEY.search(text) is not None)
-            or _has_odd_braces(self.shallow)
+            or flow.is_odd(self.shallow)
+            or _has_escaped_key(self.shallow)
         )
 
     @cached_property
     def has_braces(self) -> bool:
         """Whether something stands in braces, so that columns and lines tell nothing of it."""
-        return _braces(self.shallow) is not None
+        return next(flow.starts(self.shallow), None) is not None
 
     @cached_property
     def shallow(self) -> str:
@@ -134,7 +142,7 @@ class Look:
     def _holds(self, rule: Rule, selector: Selector) -> bool:
         """Whether the block of the selector's first key holds the others, and the last one what it should."""
         keys = selector.keys
-        if "schema" in keys and _DEFINITION in self.text:
+        if _DEFINITION in self.text and (AnyKey() in selector.steps or not _SCHEMAS.isdisjoint(keys)):
             return True
         block = self.block(keys[0])
         if rule.verb == "fill":
@@ -144,7 +152,8 @@ class Look:
         for name in keys[1:]:
             if name not in block:
                 return False
-        return rule.verb != "strip" or _shows(keys[-1], block, rule.when.value)
+        kind = rule.when.value if selector.last else None
+        return rule.verb != "strip" or _shows(keys[-1], block, kind)
 
     def block(self, name: str) -> str:
         """The text of a key at the root, up to the next one; "" where there is none."""
@@ -165,27 +174,11 @@ class Look:
         return found
 
 
-def _braces(text: str, start: int = 0) -> int | None:
-    """Where something stands in braces, but for empty ones, templates and what is inside of a word."""
-    at_ = text.find("{", start)
-    while at_ >= 0:
-        before = text[max(0, at_ - 12) : at_].rstrip(" \t")
-        inner = text[at_ + 1 : at_ + 12].lstrip(" \t")[:1]
-        if (not before or before[-1] in ":-[,\n") and inner not in ("}", "{"):
-            return at_
-        at_ = text.find("{", at_ + 1)
-    return None
-
-
-def _has_odd_braces(text: str) -> bool:
-    """Whether braces hold keys without colons, or keys in quotes have escapes, or brackets hold pairs or lines."""
-    at_ = _braces(text)
-    while at_ is not None:
-        if _KEY_ALONE.match(text, at_) is not None:
-            return True
-        at_ = _braces(text, at_ + 1)
-    return ("\\" in text and _ESCAPED_KEY.search(text) is not None) or (
-        "[" in text and ("[\n" in text or "[ \n" in text or _PAIR_IN_LIST.search(text) is not None)
+def _has_escaped_key(text: str) -> bool:
+    """Whether a key in quotes, or a text in quotes over lines, has escapes."""
+    return "\\" in text and any(
+        "\\" in match[0] and (match[1] is not None or not match[0].endswith('"'))
+        for match in _QUOTED.finditer(text)
     )
 
 
@@ -198,7 +191,7 @@ def _shows(name: str, block: str, kind: str | None) -> bool:
         if colon is not None:
             if kind is None or _VALUES[kind].match(block, _value(block, colon.end())):
                 return True
-            if kind in ("empty", "null") and opens_nothing(block, colon.end() - 1):
+            if kind in ("empty", "null", "nonzero") and opens_nothing(block, colon.end() - 1):
                 return True
         at_ = block.find(name, at_ + 1)
     return False

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from becalm.errors import RuleError
+from becalm.normalise import application
 from becalm.normalise.rules import Pack, load
 
 _FIRST = ("core.yaml", "definitions.yaml", "raw-defaults.yaml")
@@ -36,11 +37,14 @@ def built_in(*, examples: bool = False) -> tuple[Pack, ...]:
 
 
 def read(path: Path) -> Pack:
-    """A user's rule file.
+    """A user's rule file, or the rules in an application's `.becalm.yaml`.
 
     Raises:
         RuleError: it cannot be read, or is wrong; the message names the line.
     """
+    if path.name == application.NAME and path.is_file():
+        found = application.read(path.parent).pack
+        return found or Pack(id=application.PACK, title="", enabled=True, rules=())
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeError) as error:

@@ -123,8 +123,9 @@ def select(  # noqa: PLR0913  # who says something, in the order in which it cou
         switched_by |= {rule.id: "the application's rules" for pack in app_packs for rule in pack.rules}
         for say in app:
             _switch(chosen, say, switched_by, by_name)
-    for acting in (usual, chosen):
-        _switch(acting, last, switched_by, by_name)
+    if chosen is not usual:
+        _switch(usual, last, switched_by, by_name, known=chosen)
+    _switch(chosen, last, switched_by, by_name)
     usual_ids = frozenset(name for name, acts in usual.items() if acts)
     app_ids = usual_ids if chosen is usual else frozenset(name for name, acts in chosen.items() if acts)
     return Selection(
@@ -166,22 +167,40 @@ def _check_scope(scope: Scope, app: Sequence[Say], app_packs: Sequence[Pack]) ->
                     )
 
 
-def _switch(acting: dict[str, bool], say: Say, switched_by: dict[str, str], by_name: Collection[str]) -> None:
+def _switch(
+    acting: dict[str, bool],
+    say: Say,
+    switched_by: dict[str, str],
+    by_name: Collection[str],
+    known: Collection[str] = (),
+) -> None:
+    """Switch rules among `acting`; those that only `known` has may be named, and are left alone."""
     for switch in say.switches:
         name, is_on = switch[1:], switch[:1] == "+"
-        named = [rule_id for rule_id in acting if name in ("all", rule_id, rule_id.partition("/")[0])]
-        if switch[:1] not in ("+", "-") or not named:
-            raise _unknown(switch, acting, say.where)
-        named = [rule_id for rule_id in named if not is_on or name == rule_id or rule_id not in by_name]
+        if switch[:1] not in ("+", "-") or not _named(name, known or acting):
+            raise _unknown(switch, known or acting, say.where)
+        named = [
+            rule_id
+            for rule_id in _named(name, acting)
+            if not is_on or name == rule_id or rule_id not in by_name
+        ]
         acting |= dict.fromkeys(named, is_on)
         switched_by |= dict.fromkeys(named, say.where)
 
 
-def _unknown(switch: str, acting: Mapping[str, bool], where: str) -> RuleError:
-    packs = dict.fromkeys(rule_id.partition("/")[0] for rule_id in acting)
+def _named(name: str, ids: Collection[str]) -> list[str]:
+    return [rule_id for rule_id in ids if name in ("all", rule_id, rule_id.partition("/")[0])]
+
+
+def _unknown(switch: str, ids: Collection[str], where: str) -> RuleError:
+    packs = dict.fromkeys(rule_id.partition("/")[0] for rule_id in ids)
     names_all = "`becalm rules list` names all"
+    if switch[:1] not in ("+", "-"):
+        # What has no sign may be a rule all the same, so nothing is guessed.
+        what = f"+{switch} or -{switch}" if _named(switch, ids) else "+PACK/RULE or -PACK/RULE"
+        return RuleError(f"{switch!r} has no sign", where=where, hint=f"write {what}; {names_all}")
     return RuleError(
         f"{switch!r} switches no rule",
         where=where,
-        hint=nearest(switch[1:], [*packs, *acting], otherwise=names_all, sign=switch[:1]),
+        hint=nearest(switch[1:], [*packs, *ids], otherwise=names_all, sign=switch[:1]),
     )

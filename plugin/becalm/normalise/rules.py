@@ -181,7 +181,9 @@ def is_kind(value: Value, kind: Kind) -> bool:
         case "zero":
             return value == 0 and not isinstance(value, bool)
         case "nonzero":
-            return not (value == 0 and not isinstance(value, bool))
+            return value is None or (
+                isinstance(value, int | float) and not isinstance(value, bool) and value != 0
+            )
 
 
 def _same(value: Value, wanted: Value) -> bool:
@@ -289,8 +291,10 @@ def rule(entry: Mapping[str, Any], pack: str, *, where: str, enabled: bool) -> R
     computed = targets if isinstance(targets, str) else ""
     pairs = {} if computed else dict.fromkeys(targets) if isinstance(targets, list) else targets
     parsed = tuple((selectors.parse(text, where=place), wanted) for text, wanted in pairs.items())
+    is_of_empty = entry.get("when", {}).get("value") in ("empty", "null")
     for selector, _ in parsed:
-        if _is_identity(selector):
+        # An object without a name needs the beginning of one, but for an empty one.
+        if _is_identity(selector) or (selector.keys == _BEGINNING and not is_of_empty):
             raise RuleError(
                 f"a rule cannot change {str(selector)!r}, by which an object is known", where=place
             )
@@ -315,12 +319,16 @@ def rule(entry: Mapping[str, Any], pack: str, *, where: str, enabled: bool) -> R
     )
 
 
+_IDENTITY = (Key("name"), Key("namespace"), AnyKey())
+_BEGINNING = ("metadata", "generateName")
+
+
 def _is_identity(selector: Selector) -> bool:
     """Whether a field is what an object is known by, or holds that."""
     first, *rest = selector.steps
     if first in (Key("kind"), Key("apiVersion"), Key("items")):
         return True
-    return first == Key("metadata") and (not rest or rest[0] in (Key("name"), Key("namespace"), AnyKey()))
+    return first == Key("metadata") and (not rest or rest[0] in _IDENTITY)
 
 
 def condition(entry: Mapping[str, Any], where: str) -> Condition:

@@ -11,8 +11,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becalm.normalise import builtin, computed, engine, packs, policy
+from becalm.normalise import builtin, computed, engine, packs, policy, rendered
 from becalm.normalise.builtin import Types
+from becalm.normalise.decisions import anything
+from becalm.normalise.definitions import Definitions
 
 TYPES = builtin.types("1.34")
 KINDS = (
@@ -86,7 +88,7 @@ def objects(draw: st.DrawFn) -> dict:
 
 
 def facts() -> computed.Facts:
-    return computed.Facts(kube_version="1.26", types=TYPES, definitions=engine.Definitions([]))
+    return computed.Facts(kube_version="1.26", types=TYPES, definitions=Definitions([]))
 
 
 @settings(max_examples=400, deadline=None)
@@ -98,9 +100,9 @@ def test_objects_of_the_types_fit_them(obj: dict) -> None:
 @settings(max_examples=400, deadline=None)
 @given(objects(), st.sampled_from(sorted(computed.SETS)))
 def test_a_second_time_changes_nothing(obj: dict, name: str) -> None:
-    computed.SETS[name].apply(obj, facts())
+    computed.SETS[name].apply(obj, facts(), anything)
     once = copy.deepcopy(obj)
-    assert computed.SETS[name].apply(obj, facts()) == []
+    assert computed.SETS[name].apply(obj, facts(), anything) == []
     assert obj == once
 
 
@@ -116,7 +118,7 @@ def without_null_entries(value: object) -> object:
 def test_go_reads_the_same_before_and_after(obj: dict, name: str) -> None:
     before = argocd._encode(without_null_entries(obj), TYPES.of(obj), TYPES)
     obj.setdefault("newer", 1) if name == "raw-forms" else None
-    computed.SETS[name].apply(obj, facts())
+    computed.SETS[name].apply(obj, facts(), anything)
     obj.pop("newer", None)
     after = argocd._encode(without_null_entries(obj), TYPES.of(obj), TYPES)
     for one in (before, after):
@@ -136,7 +138,7 @@ RULES = [rule for pack in packs.built_in() for rule in pack.rules if rule.comput
 def test_the_text_never_hides_what_would_change(obj: dict, style: dict) -> None:
     obj["newer"] = 1
     text = yaml.safe_dump(obj, **style)
-    cluster = engine.Cluster(namespace="n", kube_version="1.26")
+    cluster = rendered.Cluster(namespace="n", kube_version="1.26")
     quick = engine.normalise(text, policy.always(RULES), cluster)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine._Index, "of", lambda self, look, render: self._rules)

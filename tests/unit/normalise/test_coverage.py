@@ -14,9 +14,10 @@ from pathlib import Path
 from becalm.manifests import yamlio
 from becalm.manifests.objects import ObjectId
 from becalm.normalise import known, packs
-from becalm.normalise.engine import Cluster, normalise
+from becalm.normalise.engine import normalise
 from becalm.normalise.ignores import Case, entries, jq
 from becalm.normalise.policy import always
+from becalm.normalise.rendered import Cluster
 from becalm.normalise.rules import Match
 from becalm.normalise.selectors import AnyKey, Key, Selector
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from becalm.errors import ManifestError, RuleError
 from becalm.manifests.objects import ObjectId
-from becalm.normalise import builtin, engine, examples, packs, policy, rules
+from becalm.normalise import builtin, engine, examples, packs, policy, rendered, rules
 from becalm.normalise.policy import Say
 from becalm.normalise.selectors import Key, Selector
 
@@ -31,7 +31,7 @@ EXAMPLES = [(rule, example) for rule in ALL for example in rule.examples]
 
 
 def normalise(text: str, acting: Sequence[rules.Rule], kube_version: str = "1.26") -> engine.Normalised:
-    cluster = engine.Cluster(namespace="n", kube_version=kube_version)
+    cluster = rendered.Cluster(namespace="n", kube_version=kube_version)
     return engine.normalise(text, policy.always(acting), cluster)
 
 
@@ -251,7 +251,12 @@ def test_rules_and_packs_are_switched() -> None:
 
 @pytest.mark.parametrize(
     ("switch", "words"),
-    [("-cor", "did you mean -core"), ("core", "switches no rule"), ("+core/none", "switches no rule")],
+    [
+        ("-cor", "did you mean -core"),
+        ("core", r"has no sign; write \+core or -core"),
+        ("cor", "has no sign"),
+        ("+core/none", "switches no rule"),
+    ],
 )
 def test_a_switch_that_names_nothing_is_refused(switch: str, words: str) -> None:
     with pytest.raises(RuleError, match=words):
@@ -462,15 +467,165 @@ rules:
     assert left(thing(), acting=acting)["spec"] == {"a": {"b": 1}}
 
 
-def test_rules_that_undo_each_other_are_an_error() -> None:
-    text = """\
-pack: mine
-rules:
-  - {id: give, reason: Gives what the other one takes., match: [{group: example.com, kind: Thing}], fill: {spec.a: 1}}
-  - {id: take, reason: Takes what the other one gives., match: [{group: example.com, kind: Thing}], strip: [spec.a]}
-"""
-    with pytest.raises(RuleError, match="rules undo each other's changes; among them is mine/take"):
-        left(thing(), acting=rules.load(text, where="mine.yaml").rules)
+def mine(*lines: str) -> Sequence[rules.Rule]:
+    head = "reason: A reason of some length., match: [{group: '*', kind: '*'}]"
+    entries = (f"  - {{id: r{number}, {head}, {line}}}\n" for number, line in enumerate(lines))
+    return rules.load(f"pack: mine\nrules:\n{''.join(entries)}", where="mine.yaml").rules
+
+
+@pytest.mark.parametrize(
+    ("lines", "left_over", "by"),
+    [
+        (["fill: {spec.a: 1}", "strip: [spec.a]"], {}, []),
+        (["strip: [spec.a]", "fill: {spec.a: 1}"], {"a": 1}, ["mine/r1"]),
+        (["strip: [spec.b]", "fill: {spec.b: 3}"], {"b": 3}, ["mine/r1"]),
+        (["fill: {spec.b: 3}", "strip: [spec.b]"], {}, ["mine/r1"]),
+        (["strip: [spec.b]", "fill: {spec.b: 2}", "strip: [spec.b]"], {}, ["mine/r2"]),
+        (["fill: {spec.a.c: 1}", "fill: {spec.a: {}}", "strip: [spec.a.c]"], {"a": {}}, ["mine/r1"]),
+    ],
+)  # fmt: skip
+def test_the_later_of_two_rules_decides(lines: list[str], left_over: dict, by: list[str]) -> None:
+    obj = thing()
+    has_b = "spec.b" in str(lines)
+    obj["spec"] = {"b": 2} if has_b else {}
+    done = normalise(stream(obj), mine(*lines), "1.34")
+    assert objects(done.output)[0]["spec"] == left_over
+    assert [change.rule.id for change in done.changes] == by
+    again = normalise(done.output, mine(*lines), "1.34")
+    assert again.output == done.output
+
+
+def test_what_rules_change_and_change_back_keeps_its_bytes() -> None:
+    text = "kind: Thing   # x\napiVersion: example.com/v1\nmetadata: {name: a}\nspec: {}\n"
+    assert normalise(text, mine("fill: {spec.a: 1}", "strip: [spec.a]"), "1.34").output == text
+
+
+def test_users_rules_decide_on_what_built_in_ones_do() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": ""}}
+    acting = [*USUAL, *mine('fill: {spec.clusterIP: ""}')]
+    assert left(service, acting=acting) == service
+    nothing = [*USUAL, *mine("strip: [spec.x]", "fill: {spec.x: null}")]
+    assert left({**service, "spec": {"x": 1}}, acting=nothing)["spec"] == {"x": None}
+
+
+def test_any_number_of_rules_may_make_room_for_an_earlier_one() -> None:
+    paths = [".".join(["spec", *"abcdefghijklmnopqrst"[: n + 1]]) for n in range(20)]
+    acting = mine(*(f"fill: {{{path}: {{}}}}" for path in reversed(paths)))
+    found = left(thing(), acting=acting)["spec"]
+    for name in "abcdefghijklmnopqrst":
+        found = found[name]
+    assert found == {}
+
+
+def test_a_status_with_defaults_is_stripped_all_the_same() -> None:
+    every = [rule for rule in ALL if rule.id in ("definitions/everywhere", "mine/r0")]
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "names": {"kind": "Thing"}, "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+            "properties": {"status": {"default": {"a": 1}}}}}}]},
+    }  # fmt: skip
+    assert "status" in left({**thing(), "status": {}}, crd, acting=every)
+    assert "status" not in left({**thing(), "status": {}}, crd, acting=[*every, *mine("strip: [status]")])
+
+
+def test_a_route_that_a_rollout_steers_gets_no_weight_of_its_definition() -> None:
+    route = {
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "a"},
+        "spec": {"rules": [{"backendRefs": [{"name": "s", "port": 80}]}]},
+    }  # fmt: skip
+    weight = {"default": 1}
+    refs = {
+        "items": {"properties": {"weight": weight, "port": {}, "kind": {"default": "Service"}, "group": {}}}
+    }
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "httproutes.gateway.networking.k8s.io"},
+        "spec": {"group": "gateway.networking.k8s.io", "names": {"kind": "HTTPRoute"}, "versions": [{"name": "v1", "schema": {
+            "openAPIV3Schema": {"properties": {"spec": {"properties": {"rules": {"items": {"properties": {
+                "backendRefs": refs}}}}}}}}}]},
+    }  # fmt: skip
+    rollout = {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"},
+        "spec": {"strategy": {"canary": {"trafficRouting": {"plugins": {"argoproj-labs/gatewayAPI": {"httpRoute": "a"}}}}}},
+    }  # fmt: skip
+    alone = left(route, crd)["spec"]["rules"][0]["backendRefs"][0]
+    assert (alone["weight"], alone["kind"]) == (1, "Service")
+    steered = left(route, crd, rollout)["spec"]["rules"][0]["backendRefs"][0]
+    assert "weight" not in steered
+    assert steered["kind"] == "Service"
+
+
+def test_references_are_those_of_what_was_rendered() -> None:
+    """Whatever rules do to the object that refers, and wherever it stands."""
+    hpa = {
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
+    }  # fmt: skip
+    deployment = {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": 2}
+    }  # fmt: skip
+    acting = [*USUAL, *mine("strip: [spec.scaleTargetRef]")]
+    for order in ([hpa, deployment], [deployment, hpa]):
+        done = normalise(stream(*order), acting, "1.34")
+        specs = {obj["kind"]: obj["spec"] for obj in objects(done.output)}
+        assert specs == {"HorizontalPodAutoscaler": {}, "Deployment": {}}
+
+
+def test_the_schema_of_a_definition_is_data() -> None:
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com", "annotations": {"x": None}},
+        "spec": {"group": "example.com", "names": {"kind": "Thing"}, "versions": [{"name": "v1", "schema": {
+            "openAPIV3Schema": {"properties": {"spec": {"default": None, "example": None}}}}}]},
+    }  # fmt: skip
+    found = left(crd)
+    assert "annotations" not in found["metadata"]
+    assert found["spec"] == crd["spec"]
+
+
+def test_two_metrics_of_one_cpu_keep_their_order() -> None:
+    cpu = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 5}},
+    }
+    memory = {**cpu, "resource": {**cpu["resource"], "name": "memory"}}
+    hpa = {
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"metrics": [cpu, cpu, memory]},
+    }  # fmt: skip
+    rule = [rule for rule in ALL if rule.id == "core/metric-order"]
+    assert normalise(stream(hpa), rule, "1.26").changes == ()
+    hpa["spec"]["metrics"] = [cpu, memory]
+    assert objects(normalise(stream(hpa), rule, "1.26").output)[0]["spec"]["metrics"] == [memory, cpu]
+
+
+@pytest.mark.parametrize("source", ["configMapKeyRef", "secretKeyRef", "fileKeyRef"])
+def test_a_variable_that_may_be_missing_leaves_the_earlier_one(source: str) -> None:
+    reference = {"name": "s", "key": "k", "optional": True}
+    before = pod(variable("A=1"), {"name": "A", "valueFrom": {source: reference}})
+    assert left(before) == before
+    del reference["optional"]
+    sure = pod({"name": "A", "valueFrom": {source: reference}})
+    assert left(pod(variable("A=1"), *sure["spec"]["containers"][0]["env"])) == sure
+
+
+@pytest.mark.parametrize("protocol", [{}, [], 1])
+def test_ports_without_a_proper_protocol_are_left_alone(protocol: object) -> None:
+    port = {"containerPort": 80, "protocol": protocol}
+    before = pod()
+    before["spec"]["containers"][0] = {"name": "c", "ports": [port, port]}
+    assert left(before) == before
+
+
+def test_null_annotations_of_all_templates_are_taken_away() -> None:
+    def metadata() -> dict:
+        return {"annotations": {"x": None, "y": "1"}}
+
+    job = {
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", **metadata()},
+        "spec": {"jobTemplate": {"metadata": metadata(), "spec": {"template": {"metadata": metadata()}}}},
+    }  # fmt: skip
+    assert "null" not in normalise(stream(job), USUAL, "1.34").output
 
 
 def test_rules_that_multiply_are_stopped() -> None:
@@ -493,6 +648,17 @@ def test_an_annotation_that_switches_nothing_off_is_an_error(word: str) -> None:
         "metadata": {"name": "a", "annotations": {"becalm.dev/rules": word}},
     }
     with pytest.raises(RuleError, match="switches no rule off"):
+        left(obj)
+
+
+@pytest.mark.parametrize("value", [["-core"], {}, 1, True])
+def test_an_annotation_that_is_no_text_is_an_error(value: object) -> None:
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "annotations": {"becalm.dev/rules": value}},
+    }
+    with pytest.raises(RuleError, match="is no text"):
         left(obj)
 
 
@@ -531,6 +697,10 @@ def test_kinds_that_are_called_as_kubernetes_own_have_defaults_too() -> None:
         'kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  "cluster\\u0049P": ""\n',
         'kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec: {\n"clusterIP": ""\n}\n',
         "kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  ? clusterIP\n  : ''\n",
+        "kind: &k Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  clusterIP: ''\n  x:\n    kind: Other\n",
+        "kind: >-\n  Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  clusterIP: ''\n  x:\n    kind: Other\n",
+        "metadata:\n  name: a\n  ownerReferences:\n  - {uid: u, name: a}\n  - uid: u\n    name: a\nkind: ConfigMap\napiVersion: v1\n",
+        "metadata:\n  name: a\n  ownerReferences:\n  - uid: u\n  - uid: u\nkind: Role\napiVersion: rbac.authorization.k8s.io/v1\n",
     ],
 )
 def test_unusual_forms_hide_nothing(text: str) -> None:
@@ -550,8 +720,13 @@ def test_unusual_forms_hide_nothing(text: str) -> None:
         + "  # x:\n" * 20000
         + "    l\n",
         "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\ndata:\n  k: '" + "a ? " * 300000 + "'\n",
+        'kind: Thing\napiVersion: x.example/v1\nmetadata:\n  name: a\nspec:\n  a: "'
+        + '\\"x\\": ' * 60000
+        + '"\n',
+        "kind: Thing\napiVersion: x.example/v1\nmetadata:\n  name: a\nspec:\n  a: x" + '\\"' * 200000 + "\n",
+        "kind: Thing\napiVersion: x.example/v1\nmetadata:\n  name: a\nspec:\n  a: '" + "-{[" * 200000 + "'\n",
     ],
-    ids=["quantities", "nulls", "blanks", "questions"],
+    ids=["quantities", "nulls", "blanks", "questions", "escapes", "unclosed", "braces"],
 )
 def test_long_texts_take_time_by_their_length(text: str) -> None:
     """Each of these took minutes when it took time by the square of it."""
@@ -588,7 +763,58 @@ def test_many_objects_take_time_by_their_number() -> None:
         "metadata: {name: a}\nspec:\n  ports: [ {port: 80, nodePort: ~} ]\n",
         "metadata: {name: a}\nspec:\n  ports:\n  - {port: 80, nodePort: }\n",
         'metadata: {name: a}\nspec:\n  ports: [{"port":80,"name":"v"},{"name":"v","port":80}]\n',
+        "metadata: {name: a}\nspec: {ports: [{port: 80, targetPort: [a], nodePort}]}\n",
+        "metadata: {name: a}\nspec: {x: {}, clusterIP}\n",
+        "metadata: {name: a}\nspec: {x: '{x}', clusterIP}\n",
+        'metadata: {name: a}\nspec: {x: "{x}", clusterIP}\n',
+        "metadata: {name: a}\nspec: {x: don't, clusterIP, z: won't}\n",
+        "metadata: {name: a}\nspec: {x: a:b, clusterIP}\n",
     ],
 )
 def test_braces_hide_nothing(text: str) -> None:
     assert normalise(f"kind: Service\napiVersion: v1\n{text}", USUAL, "1.34").changes != ()
+
+
+def test_an_autoscaler_whose_kind_is_in_an_unusual_form_refers_all_the_same() -> None:
+    deployment = "kind: Deployment\napiVersion: apps/v1\nmetadata:\n  name: a\nspec:\n  replicas: 2\n"
+    for kind in (
+        "&k HorizontalPodAutoscaler",
+        "!!str HorizontalPodAutoscaler",
+        ">-\n  HorizontalPodAutoscaler",
+    ):
+        hpa = (
+            f"kind: {kind}\napiVersion: autoscaling/v2\nmetadata:\n  name: h\nspec:\n"
+            "  scaleTargetRef:\n    kind: Deployment\n    name: a\n"
+        )
+        assert [change.path for change in normalise(f"{deployment}---\n{hpa}", USUAL, "1.34").changes] == [
+            ("spec", "replicas")
+        ]
+
+
+def test_values_behind_every_key_are_looked_at() -> None:
+    text = "kind: Thing\napiVersion: x.example/v1\nmetadata:\n  name: a\nspec:\n  l:\n    k: ''\n  m:\n  - ''\n  p:\n"
+    acting = mine("strip: ['spec.l[*]'], when: {value: empty}", "strip: ['spec.m[]'], when: {value: empty}")
+    assert len(normalise(text, acting, "1.34").changes) == 2
+    nothing = mine("strip: [spec.p], when: {value: nonzero}")
+    assert len(normalise(text, nothing, "1.34").changes) == 1
+
+
+@pytest.mark.parametrize("place", ["validation", "versions:\n  - a"])
+def test_schemas_are_looked_at_wherever_they_are(place: str) -> None:
+    text = (
+        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata:\n  name: a\n"
+        f"spec:\n  {place}:\n      openAPIV3Schema:\n        description: ''\n"
+    )
+    path = "spec.validation" if place == "validation" else "spec.versions[][*]"
+    acting = mine(f"strip: ['{path}.openAPIV3Schema.description']")
+    assert len(normalise(text, acting, "1.34").changes) == 1
+
+
+def test_a_person_can_switch_the_applications_own_rules() -> None:
+    own = rules.load(
+        "pack: app\nrules:\n- {id: x, reason: A reason of some length., match: [{group: '*', kind: '*'}], strip: [spec.x]}\n",
+        where="app.yaml",
+    )
+    for switch in ("-app", "-app/x"):
+        chosen = policy.select(BUILT_IN, app_packs=[own], last=Say(where="--rule", switches=(switch,)))
+        assert "app/x" not in {rule.id for rule in chosen.rules}
