@@ -278,11 +278,11 @@ def test_the_command_is_found_where_helm_finds_it(place, version):
     for line in COMMANDS:
         words = line.split()
         at = command.find(words)
-        # What only `template` says when it is given too few arguments, or flags that it does not know.
+        # What only `template` says when it is given too many arguments.
         said = place.stock(version, *words, "--", "a", "b", "c").stderr
-        is_template = "unexpected arguments" in said or "unknown" in said.replace("unknown command", "")
-        expected = at is not None and words[at] == "template"
-        assert expected == (is_template and "unknown command" not in said), (line, said)
+        if "unknown flag" in said or "unknown shorthand flag" in said:
+            continue  # some command says it, and none runs
+        assert (at is not None and words[at] == "template") == ("unexpected arguments" in said), (line, said)
 
 
 @pytest.mark.parametrize("version", HELMS)
@@ -322,7 +322,7 @@ def test_draws_are_the_same_and_those_of_render(place, version):
 @pytest.mark.parametrize(
     "flags",
     [
-        ["-f", "-"], ["--values=v.yaml"], ["--set-string", "t={{ randNumeric 12 }}"], ["--set", "t={{ randNumeric 12 }}"],
+        ["-f", "-"], ["--values=v.yaml"], ["--set-string", "t=\\{{ randNumeric 12 }}"], ["--set", "t=\\{{ randNumeric 12 }}"],
         ["--set-json", 't="{{ randNumeric 12 }}"'], ["--set-literal", "t={{ randNumeric 12 }}"], ["--set-file", "t=t.txt"],
         ["--set-file", "t=-"], ["-f", "file://v.yaml"], ["-f", "w.yaml,v.yaml"],
     ],
@@ -467,8 +467,8 @@ def test_missing_dependencies_are_fetched_for_a_copy(place, version):
         DRAWS,
     )
     failed = place.becalm(version, "template", "r", "gone", "--dependency-update")
-    assert failed.returncode == 1
-    assert "../none not found" in failed.stderr
+    stock = place.stock(version, "template", "r", "gone", "--dependency-update")
+    assert (failed.returncode, failed.stderr) == (1, stock.stderr)
     assert "becalm-" not in failed.stderr.replace("becalm-helm", "")
 
 
@@ -516,16 +516,20 @@ def test_charts_of_repositories_and_addresses(place, version, repository):
     url = f"http://127.0.0.1:{repository.server_port}"
     for name in ("pure", "dead"):
         place.same(version, "template", "r", name, "--repo", url, "--version", "0.1.0")
-        place.same(version, "template", name, "--repo", url, "--devel")
+        # Helm 4.1 warns of a range in `template`, but not in `pull`.
+        devel = ("template", name, "--repo", url, "--devel")
+        assert place.becalm(version, *devel).stdout == place.stock(version, *devel).stdout != ""
         place.same(version, "template", "r", f"{url}/{name}-0.1.0.tgz")
     # A directory of that name comes first, as in helm.
-    (place.root / "draws" / "templates" / "here.yaml").write_text("here: true\n")
-    assert "here: true" in place.becalm(version, "template", "r", "draws", "--repo", url).stdout
+    (place.root / "draws" / "templates" / "here.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: here}\n"
+    )
+    assert "name: here" in place.becalm(version, "template", "r", "draws", "--repo", url).stdout
     (place.root / "draws").rename(place.root / "elsewhere")
     runs = [place.becalm(version, "template", "r", "draws", "--repo", url) for _ in range(2)]
     assert [(run.returncode, run.stderr) for run in runs] == [(0, ""), (0, "")]
     assert runs[0].stdout == runs[1].stdout
-    assert "here: true" not in runs[0].stdout
+    assert "name: here" not in runs[0].stdout
     place.same(version, "template", "r", "draws", "--repo", url, "--version", "9.9.9")
     place.same(version, "template", "r", "none", "--repo", url)
     place.same(version, "template", "r", "draws", "--repo", url, "--verify")

@@ -12,7 +12,7 @@ _FILE = "file://"
 _MOST_LEVELS = 32
 
 
-def copy(tree: ChartTree, chart: Path, work: Path) -> Path:
+def copy(tree: ChartTree, chart: Path, work: Path) -> tuple[Path, Path, Path]:
     """Copy a chart, with its neighbours within reach of its `file://` dependencies.
 
     Args:
@@ -21,7 +21,8 @@ def copy(tree: ChartTree, chart: Path, work: Path) -> Path:
         work: an existing private directory, where the copy goes.
 
     Returns:
-        The copy, in a directory of the same name.
+        The copy, in a directory of the same name; the private directory around it and its neighbours; and the
+        caller's directory that this one stands for.
 
     Raises:
         SourceError: it cannot be copied.
@@ -38,7 +39,8 @@ def copy(tree: ChartTree, chart: Path, work: Path) -> Path:
         place /= ours
         if number > 1:
             place.mkdir(mode=0o700)
-    return write_chart(tree, {}, place if levels else place / real.name)
+    copied = write_chart(tree, {}, place if levels else place / real.name)
+    return copied, work / "updated", real.parents[max(levels, 1) - 1]
 
 
 def _levels(tree: ChartTree) -> int:

@@ -98,16 +98,18 @@ class Session:
         return run(Command(argv=argv, cwd=Path.cwd(), env=environment, timeout=seconds, stdin=self.stdin))
 
 
-def relay(done: Completed, *, stdout: bool = True, renamed: tuple[str, str] = ("", "")) -> int:
+def relay(done: Completed, *, stdout: bool = True, renamed: Mapping[str, str] | None = None) -> int:
     """Print what a run printed; its exit code.
 
     Args:
         done: the run.
         stdout: whether its standard output is wanted as well.
-        renamed: a path of ours, and what the caller calls it.
+        renamed: paths of ours, and what the caller calls them.
     """
-    ours, theirs = map(os.fsencode, renamed)
-    _write(2, done.stderr.replace(ours, theirs) if ours else done.stderr)
+    told = done.stderr
+    for ours, theirs in (renamed or {}).items():
+        told = told.replace(os.fsencode(ours), os.fsencode(theirs))
+    _write(2, told)
     if stdout:
         _write(1, done.stdout)
     return done.returncode

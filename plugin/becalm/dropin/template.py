@@ -67,7 +67,7 @@ def run(helm: str, arguments: Sequence[str], at: int, variables: Mapping[str, st
     with work_directory() as work:
         stdin = _spooled(line, work)
         session = Session(helm=helm, line=line, environment=variables, work=work, stdin=stdin)
-        code = _rendered(session)
+        code = _rendered(session, arguments, at)
         # It stays open when the directory goes.
         kept = None if stdin is None else os.open(stdin, os.O_RDONLY)
     if code is None:
@@ -75,13 +75,14 @@ def run(helm: str, arguments: Sequence[str], at: int, variables: Mapping[str, st
     return code
 
 
-def _rendered(session: Session) -> int | None:
+def _rendered(session: Session, arguments: Sequence[str], at: int) -> int | None:
     """The exit code of the render; None where the caller's line can run as it is."""
     with forward_termination():
         try:
             chart, is_stable = _prepare(session)
         except _StockFailsError as error:
-            return _told(session, error.fault)
+            code = _refused_flags(session.helm, arguments, at, session.environment)
+            return _told(session, error.fault) if code is None else code
         except _RefusedError as error:
             return error.code
     return None if chart is None else session.finish(chart, stable=is_stable)
@@ -101,15 +102,21 @@ def _line(helm: str, arguments: Sequence[str], at: int, variables: Mapping[str, 
 
 def _refused(helm: str, arguments: Sequence[str], at: int, variables: Mapping[str, str]) -> int:
     """Let helm say what it does not like of a line. `--help` sees to it that it renders nothing if it does."""
-    argv = (helm, *arguments[: at + 1], "--help", *arguments[at + 1 :])
-    done = run_tool(Command(argv=argv, cwd=Path.cwd(), env=variables, timeout=_HELP_SECONDS))
-    if done.returncode != 0:
-        return relay(done)
+    code = _refused_flags(helm, arguments, at, variables)
+    if code is not None:
+        return code
     raise ConfigError(
         "the line has a flag that helm knows and becalm-helm does not",
         where="helm template",
         hint="leave it out, or report it with the version of your helm",
     )
+
+
+def _refused_flags(helm: str, arguments: Sequence[str], at: int, variables: Mapping[str, str]) -> int | None:
+    """Helm's exit code, with its words printed, if it refuses a flag or its value; else None."""
+    argv = (helm, *arguments[: at + 1], "--help", *arguments[at + 1 :])
+    done = run_tool(Command(argv=argv, cwd=Path.cwd(), env=variables, timeout=_HELP_SECONDS))
+    return relay(done) if done.returncode != 0 else None
 
 
 def _spooled(line: Line, work: Path) -> Path | None:
@@ -161,10 +168,11 @@ def _found(session: Session) -> _Found:
         if session.line.is_on("dependency-update") and chart.is_dir():
             from becalm.dropin import dependencies  # noqa: PLC0415  # loads YAML
 
-            chart, is_callers = dependencies.copy(tree, chart, session.work), False
+            chart, ours, theirs = dependencies.copy(tree, chart, session.work)
+            is_callers = False
             done = session.render(chart, "--dependency-update")
             if done.returncode != 0:
-                raise _RefusedError(relay(done, renamed=(str(chart), session.chart)))
+                raise _RefusedError(relay(done, renamed={str(chart): session.chart, str(ours): str(theirs)}))
             tree = load_chart(chart)
         merged = values.merged(session)
         if merged is None:
