@@ -42,6 +42,10 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_DEFINITIONS_DIR     a directory of the cluster's CustomResourceDefinitions, for their defaults
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
+  BECALM_REPOSITORY_CONFIG   a repositories.yaml of helm, with credentials for dependencies
+  BECALM_REGISTRY_CONFIG     a Docker config.json, with credentials for registries (oci://)
+  BECALM_CA_FILE             certificates that repositories and registries are trusted by
+  BECALM_PLAIN_HTTP          "true": allow repositories without TLS
   BECALM_STRICT              "true": refuse inputs that may change between two renders
 
 An app team can set, in source.plugin.parameters, what Argo CD's own Helm source can (releaseName,
@@ -224,6 +228,8 @@ def _add_helm(group: argparse._ArgumentGroup) -> None:
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
     add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
     add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
+    add("--pass-credentials", action="store_true",
+        help="send a repository's credentials also to other hosts that its index names")  # fmt: skip
     add(
         "--timeout",
         type=_seconds,

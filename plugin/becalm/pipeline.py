@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,9 @@ from becalm.normalise import application, packs, policy
 from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
 from becalm.normalise.rendered import Cluster
+from becalm.sources import dependencies
 from becalm.sources.chart import ChartTree, load_chart
+from becalm.sources.dependencies import Completed, Network
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions
 from becalm.templates.files import wants
@@ -41,7 +44,8 @@ class Request:
     `epochs_where` is the parameter or option that gave the latter. `rule_files` are the operator's packs of
     normalisation rules, `operator`, `app` and `by_hand` say which rules act, `app_scope` is where the app has a say, and
     `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
-    change between two renders is an error, not a warning.
+    change between two renders is an error, not a warning. `network` is what the operator says of downloads, and
+    `pass_credentials` sends a repository's credentials also to other hosts that its index names.
     """
 
     chart: Path
@@ -66,6 +70,8 @@ class Request:
     app_scope: Scope = field(default_factory=Scope)
     definitions: tuple[Path, ...] = ()
     strict: bool = False
+    network: Network = field(default_factory=Network)
+    pass_credentials: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +99,7 @@ class _Stable:
     runs: int
     stabilised: Stabilised | None
     issued: Mapping[str, Issued]
+    warnings: tuple[Warned, ...]
 
 
 def render(request: Request) -> Result:
@@ -116,6 +123,7 @@ def render(request: Request) -> Result:
         issued=stable.issued,
         changes=done.changes,
         selection=selection,
+        warnings=stable.warnings,
     )
 
 
@@ -137,26 +145,44 @@ def select(request: Request) -> Selection:
 
 
 def _stabilised(request: Request) -> _Stable:
-    tree = load_chart(request.chart, root=request.root)
-    inputs = read_inputs(tree, request.options)
-    with work_directory() as work:
-        helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
+    with _completed(request) as (helm, chart):
+        tree, warnings = chart.tree, chart.warnings
+        inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
-            return _Stable(stock(helm, request), helm.runs, None, {})
+            return _Stable(stock(helm, chart.chart, request), helm.runs, None, {}, warnings)
         from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
 
         deriver = deriver_of(request)
-        copy = Copy(tree, inputs, work=work, run=lambda chart: helm.template(chart, request.options))
+        copy = Copy(tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options))
         done = copy.stabilise(
             deriver=deriver, namespace=request.options.namespace, instant=request.instant,
             epochs=Epochs(request.item_epochs, where=request.epochs_where),
         )  # fmt: skip
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
-            stock(helm, request)
+            stock(helm, chart.chart, request)
             raise done.fault or unstable(tree, done)
         issued = {} if deriver is None else deriver.issued
-        return _Stable(done.output, helm.runs, done, issued)
+        return _Stable(done.output, helm.runs, done, issued, warnings)
+
+
+@contextmanager
+def _completed(request: Request) -> Iterator[tuple[Helm, Completed]]:
+    """A helm with a private directory, and the chart with what it depends on."""
+    tree = load_chart(request.chart, root=request.root)
+    with work_directory() as work:
+        helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
+        completed = dependencies.complete(
+            tree,
+            request.chart.resolve(),
+            root=request.root,
+            helm=helm,
+            network=request.network,
+            pass_credentials=request.pass_credentials,
+        )
+        for warned in completed.warnings if request.strict else ():
+            raise warned.error()
+        yield helm, completed
 
 
 def unstable(tree: ChartTree, done: Stabilised) -> SourceError:
@@ -179,15 +205,13 @@ def deriver_of(request: Request) -> Deriver | None:
 
 def render_stock(request: Request) -> str:
     """What stock helm renders, for comparison."""
-    with work_directory() as work:
-        return stock(
-            Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout), request
-        )
+    with _completed(request) as (helm, chart):
+        return stock(helm, chart.chart, request)
 
 
-def stock(helm: Helm, request: Request) -> str:
-    """Run helm on the chart as it is."""
-    done = helm.template(request.chart.resolve(), request.options)
+def stock(helm: Helm, chart: Path, request: Request) -> str:
+    """Run helm on a chart as it is."""
+    done = helm.template(chart, request.options)
     if done.returncode != 0:
         raise helm.failure(done)
     return decoded(done.stdout)

@@ -20,6 +20,7 @@ from becalm.normalise.policy import Say, Scope
 from becalm.normalise.rules import Match
 from becalm.pipeline import Request
 from becalm.sources import value_files
+from becalm.sources.dependencies import Network
 from becalm.sources.helm import HelmOptions
 
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?[A-Za-z0-9]+")
@@ -73,6 +74,8 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         windows=_windows((window, margin, anchor), _WINDOW_OPTIONS),
         cache=load.cache_directory(variables),
         strict=arguments.strict,
+        network=_network(variables),
+        pass_credentials=arguments.pass_credentials,
     )
 
 
@@ -118,6 +121,7 @@ def as_arguments(request: Request) -> list[str]:
         f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
         *(["--strict"] if request.strict else []),
+        *(["--pass-credentials"] if request.pass_credentials else []),
     ]
 
 
@@ -201,6 +205,8 @@ def _identified(
         windows=_windows([variables.get(name, "") for name in _WINDOW_VARIABLES], _WINDOW_VARIABLES),
         cache=load.cache_directory(variables),
         strict=load.flag(variables, "BECALM_STRICT"),
+        network=_network(variables),
+        pass_credentials=app.parameters.helm.pass_credentials,
     )
 
 
@@ -254,6 +260,24 @@ def _without_commas(value: str) -> str:
     """A value whose commas end nothing, but for a list in braces (util/helm/cmd.go, `cleanSetParameters`)."""
     is_list = value.startswith("{") and value.endswith("}")
     return value if is_list else _BARE_COMMA.sub(r"\\,", value)
+
+
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy")
+
+
+def _network(variables: Mapping[str, str]) -> Network:
+    """What the operator says of downloads."""
+
+    def file(name: str) -> Path | None:
+        return Path(variables[name]).absolute() if variables.get(name) else None
+
+    return Network(
+        repositories=file("BECALM_REPOSITORY_CONFIG"),
+        registries=file("BECALM_REGISTRY_CONFIG"),
+        authorities=file("BECALM_CA_FILE"),
+        proxies={name: variables[name] for name in _PROXIES if variables.get(name)},
+        plain_http=load.flag(variables, "BECALM_PLAIN_HTTP"),
+    )
 
 
 def _instant(text: str, where: str) -> str:

@@ -44,6 +44,7 @@ class HelmParameters:
     skip_crds: bool = False
     skip_tests: bool = False
     skip_schema_validation: bool = False
+    pass_credentials: bool = False
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
 
@@ -100,6 +101,7 @@ def read(text: str) -> Parameters:
             skip_crds=found.get("skipCrds") == "true",
             skip_tests=found.get("skipTests") == "true",
             skip_schema_validation=found.get("skipSchemaValidation") == "true",
+            pass_credentials=found.get("passCredentials") == "true",
             kube_version=found.get("kubeVersion", ""),
             api_versions=tuple(found.get("apiVersions", ())),
         ),

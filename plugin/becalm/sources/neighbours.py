@@ -1,4 +1,4 @@
-"""`--dependency-update` on a private copy of the chart, done by helm itself."""
+"""A private copy of a chart beside which its `file://` dependencies are found, for helm to fetch dependencies into."""
 
 from __future__ import annotations
 
