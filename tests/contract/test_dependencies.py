@@ -118,7 +118,7 @@ class Served:
     """A folder on the loopback interface, with or without TLS."""
 
     def __init__(self, folder: Path, pem: Path | None) -> None:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
         def handler(*arguments):
