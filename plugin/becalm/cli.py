@@ -55,6 +55,10 @@ def _parser() -> argparse.ArgumentParser:
     parser, commands = options.root()
     command, request = options.command, options.add_request
     command(commands, "generate", "render the chart in the current directory (Argo CD runs this)", _generate)
+    discover = command(commands, "discover", "print what a directory holds: helm or directory", _discover)
+    discover.add_argument(
+        "path", type=Path, nargs="?", default=Path(), metavar="PATH", help="default: this one"
+    )
     request(command(commands, "render", "render a chart by hand, as `generate` would", _render))
     request(
         command(commands, "verify", "prove that a chart renders the same, and nothing else changes", _verify)
@@ -266,6 +270,15 @@ def _rules_test(arguments: argparse.Namespace) -> str:
     return f"{arguments.file}: {counted(number, 'example')} {'holds' if number == 1 else 'hold'}.\n"
 
 
+def _discover(arguments: argparse.Namespace) -> str:
+    from becalm.sources import detect  # noqa: PLC0415
+
+    if not arguments.path.is_dir():
+        raise ConfigError("there is no such directory", where=str(arguments.path))
+    found = detect.kind(arguments.path)
+    return f"{found}\n" if found in ("helm", "directory") else ""
+
+
 def _generate(_: argparse.Namespace) -> str:
     from becalm import wiring  # noqa: PLC0415
 
@@ -273,9 +286,9 @@ def _generate(_: argparse.Namespace) -> str:
     output = _run(request)
     if not output.strip():
         raise ConfigError(
-            "the chart renders to nothing, and Argo CD would delete everything",
+            "the source renders to nothing, and Argo CD would delete everything",
             where=request.application.name,
-            hint="check the values, or remove the Application",
+            hint="check the values and the path, or remove the Application",
         )
     return output
 

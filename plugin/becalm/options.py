@@ -105,6 +105,12 @@ the sidecar. `becalm explain` shows what they do to a chart, and who switched th
   becalm rules check my-rules.yaml  whether a file is right
   becalm rules test my-rules.yaml   whether its rules do what its examples say
 """
+_DISCOVER = """\
+Prints `helm` for a directory with a Chart.yaml, `directory` for one with other manifests (.yaml, .yml, .json), and
+nothing for any other, a Kustomization too. Argo CD takes text for a yes, so this can be the command of `discover` in
+plugin.yaml; it needs no seed and no variable. Without `discover`, as becalm comes, only applications that name
+becalm are rendered by it.
+"""
 _AUDIT = """\
 Lists, without rendering, every call in the chart and its subcharts whose result depends on more than
 its arguments, with how it is treated:
@@ -132,6 +138,7 @@ _DESCRIPTIONS = {
     "explain": _EXPLAIN,
     "ignore": _IGNORE,
     "rules": _RULES,
+    "discover": _DISCOVER,
     "audit": _AUDIT,
     "parameters": _PARAMETERS,
     "new": _SEED_NEW,
@@ -184,12 +191,23 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """All options that say what to render, and how."""
-    parser.add_argument("chart", type=Path, metavar="PATH", help="a chart directory or .tgz file")
+    parser.add_argument(
+        "chart",
+        type=Path,
+        metavar="PATH",
+        help="a chart's directory or .tgz file, or a directory of manifests",
+    )
     _add_application(parser.add_argument_group("application, the same as in Argo CD"))
     _add_helm(parser.add_argument_group("helm"))
     parser.add_argument(
         "--strict", action="store_true", help="refuse inputs that may change between two renders"
     )
+    plain = parser.add_argument_group("plain directory of manifests").add_argument
+    plain("--recurse", action="store_true", help="read files further below as well")
+    plain(
+        "--include", default="", metavar="GLOB", help="read only files that fit, for example '{web/*,*.json}'"
+    )
+    plain("--exclude", default="", metavar="GLOB", help="leave out files that fit")
     _add_seed(parser.add_argument_group("seed and rotation"))
     _add_time(parser.add_argument_group("time and certificates"))
     rules = parser.add_argument_group("normalisation").add_argument

@@ -22,9 +22,10 @@ from becalm.normalise import application, packs, policy
 from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
 from becalm.normalise.rendered import Cluster
-from becalm.sources import dependencies
+from becalm.sources import dependencies, detect, directory
 from becalm.sources.chart import ChartTree, load_chart
 from becalm.sources.dependencies import Completed, Network
+from becalm.sources.directory import DirectoryOptions
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.templates import functions
 from becalm.templates.files import wants
@@ -45,7 +46,8 @@ class Request:
     normalisation rules, `operator`, `app` and `by_hand` say which rules act, `app_scope` is where the app has a say, and
     `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
     change between two renders is an error, not a warning. `network` is what the operator says of downloads, and
-    `pass_credentials` sends a repository's credentials also to other hosts that its index names.
+    `pass_credentials` sends a repository's credentials also to other hosts that its index names; `directory` is for a
+    source that is no chart.
     """
 
     chart: Path
@@ -72,6 +74,15 @@ class Request:
     strict: bool = False
     network: Network = field(default_factory=Network)
     pass_credentials: bool = False
+    directory: DirectoryOptions = field(default_factory=DirectoryOptions)
+
+    @property
+    def path_name(self) -> str:
+        """The source for messages: its place in the repository, or its name."""
+        path = self.chart.absolute()
+        if self.root is not None and path.is_relative_to(self.root):
+            return path.relative_to(self.root).as_posix()
+        return path.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +156,8 @@ def select(request: Request) -> Selection:
 
 
 def _stabilised(request: Request) -> _Stable:
+    if _is_directory(request):
+        return _Stable(_manifests(request), 0, None, {}, ())
     with _completed(request) as (helm, chart):
         tree, warnings = chart.tree, chart.warnings
         inputs = read_inputs(tree, request.options)
@@ -205,8 +218,19 @@ def deriver_of(request: Request) -> Deriver | None:
 
 def render_stock(request: Request) -> str:
     """What stock helm renders, for comparison."""
+    if _is_directory(request):
+        return _manifests(request)
     with _completed(request) as (helm, chart):
         return stock(helm, chart.chart, request)
+
+
+def _is_directory(request: Request) -> bool:
+    where = request.path_name
+    return detect.require(request.chart, where, recurse=request.directory.recurse) == "directory"
+
+
+def _manifests(request: Request) -> str:
+    return directory.read(request.chart, request.directory, root=request.root, where=request.path_name)
 
 
 def stock(helm: Helm, chart: Path, request: Request) -> str:
@@ -228,13 +252,15 @@ class Call:
 
 
 def audit(chart: Path) -> list[Call]:
-    """Every call in a chart and its subcharts whose result depends on more than its arguments.
+    """Every call in a chart and its subcharts whose result depends on more than its arguments; none in manifests.
 
     Raises:
         SourceError: there is no chart that can be read.
     """
     from becalm.templates.audit import calls  # noqa: PLC0415  # only this command needs it
 
+    if detect.kind(chart) == "directory":
+        return []
     tree = load_chart(chart, root=None)
     inputs = read_inputs(tree, HelmOptions(release="audit", namespace=""))
     return [
@@ -245,12 +271,14 @@ def audit(chart: Path) -> list[Call]:
 
 
 def default_values(chart: Path) -> dict[str, Value]:
-    """The values of a chart's own values.yaml; none where it has none.
+    """The values of a chart's own values.yaml; none where it has none, or where there is no chart.
 
     Raises:
         SourceError: there is no chart that can be read.
         ManifestError: the file is no YAML.
     """
+    if detect.kind(chart) != "helm":
+        return {}
     tree = load_chart(chart, root=None)
     if not tree.has("values.yaml"):
         return {}

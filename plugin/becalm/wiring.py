@@ -21,6 +21,7 @@ from becalm.normalise.rules import Match
 from becalm.pipeline import Request
 from becalm.sources import value_files
 from becalm.sources.dependencies import Network
+from becalm.sources.directory import DirectoryOptions
 from becalm.sources.helm import HelmOptions
 
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?[A-Za-z0-9]+")
@@ -76,6 +77,9 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         strict=arguments.strict,
         network=_network(variables),
         pass_credentials=arguments.pass_credentials,
+        directory=DirectoryOptions(
+            recurse=arguments.recurse, include=arguments.include, exclude=arguments.exclude
+        ),
     )
 
 
@@ -122,6 +126,9 @@ def as_arguments(request: Request) -> list[str]:
         f"--helm={request.helm}",
         *(["--strict"] if request.strict else []),
         *(["--pass-credentials"] if request.pass_credentials else []),
+        *(["--recurse"] if request.directory.recurse else []),
+        f"--include={request.directory.include}",
+        f"--exclude={request.directory.exclude}",
     ]
 
 
@@ -207,6 +214,11 @@ def _identified(
         strict=load.flag(variables, "BECALM_STRICT"),
         network=_network(variables),
         pass_credentials=app.parameters.helm.pass_credentials,
+        directory=DirectoryOptions(
+            recurse=app.parameters.recurse,
+            include=app.parameters.include,
+            exclude=app.parameters.exclude,
+        ),
     )
 
 

@@ -58,6 +58,9 @@ class Parameters:
     seed: str = ""
     rules: tuple[str, ...] = ()
     helm: HelmParameters = field(default_factory=HelmParameters)
+    recurse: bool = False
+    include: str = ""
+    exclude: str = ""
 
 
 def read(text: str) -> Parameters:
@@ -105,6 +108,9 @@ def read(text: str) -> Parameters:
             kube_version=found.get("kubeVersion", ""),
             api_versions=tuple(found.get("apiVersions", ())),
         ),
+        recurse=found.get("directory.recurse") == "true",
+        include=found.get("directory.include", ""),
+        exclude=found.get("directory.exclude", ""),
     )
 
 

@@ -1,0 +1,175 @@
+"""Plain directories of manifests: the files that Argo CD's own source of them reads, normalised."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+FILES = {
+    "b.yaml": "# First.\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}   # as it is\n",
+    "a.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a2}",
+    "c.json": '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"},\n\t"data": {"k": "1"}}',
+    "s.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: ''}\n",
+    "values.yaml": "a: 1\n",
+    "package.json": '{"name": "x"}',
+    "notes.txt": "apiVersion kind metadata\n",
+    ".becalm.yaml": "switches: []   # apiVersion kind metadata\n",
+    "skipped.yaml": "# +argocd:skip-file-rendering\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n",
+    "sub/d.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n",
+    "sub/deep/e.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: e}\n",
+}
+
+
+@pytest.fixture
+def app(tmp_path) -> Path:
+    root = tmp_path / "repository"
+    for name, text in FILES.items():
+        path = root / "apps" / "web" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root / "apps" / "web"
+
+
+def becalm(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedProcess:
+    argv = [sys.executable, "-m", "becalm", *map(str, arguments)]
+    env = {"PATH": os.environ["PATH"], **env}
+    return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def generate(app: Path, **options: str) -> subprocess.CompletedProcess:
+    parameters = [{"name": f"directory.{name}", "string": value} for name, value in options.items()]
+    return becalm(
+        "generate", cwd=app, ARGOCD_APP_NAME="a", ARGOCD_APP_PROJECT_NAME="default", ARGOCD_APP_NAMESPACE="n",
+        ARGOCD_APP_SOURCE_PATH="apps/web", ARGOCD_APP_PARAMETERS=json.dumps(parameters),
+    )  # fmt: skip
+
+
+def names(app: Path, **options: str) -> list[str]:
+    done = generate(app, **options)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [obj["metadata"]["name"] for obj in yaml.safe_load_all(done.stdout) if obj]
+
+
+def test_manifests_come_in_the_order_of_their_paths_and_keep_their_bytes(app):
+    done = generate(app)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "---\n# Source: a.yml\n" + FILES["a.yml"] + "\n"
+        "---\n# Source: b.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}   # as it is\n"
+        "---\n# Source: c.json\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  k: '1'\n"
+        "---\n# Source: s.yaml\napiVersion: v1\nkind: Service\nmetadata:\n  name: s\nspec: {}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"recurse": "true"}, "a a2 b c s d e"),
+        ({"recurse": "false"}, "a a2 b c s"),
+        ({"include": "*.yml"}, "a a2"),
+        ({"include": "{c.json,s.yaml}"}, "c s"),
+        ({"include": "?.yaml"}, "b s"),
+        ({"include": "[bs].yaml"}, "b s"),
+        ({"include": "[!b].yaml"}, "s"),
+        ({"include": "[a-c].*"}, "a a2 b c"),
+        ({"recurse": "true", "include": "sub/*"}, "d e"),
+        ({"recurse": "true", "include": "*.yaml", "exclude": "sub/*"}, "b s"),
+        ({"exclude": "{a,b}.*"}, "c s"),
+        ({"recurse": "true", "exclude": "*"}, None),
+        ({"include": "\\*.yaml"}, None),
+        ({"include": "nothing"}, None),
+    ],
+)
+def test_globs_are_argo_cds(app, options, wanted):
+    if wanted is not None:
+        assert names(app, **options) == wanted.split()
+        return
+    done = generate(app, **options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the source renders to nothing, and Argo CD would delete everything" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "code", "words"),
+    [
+        (
+            {"x.json": '{"apiVersion": 1, "kind": 2, "metadata": '},
+            {},
+            3,
+            "apps/web/x.json: the file is not JSON",
+        ),
+        ({"x.jsonnet": "{}"}, {}, 3, "apps/web/x.jsonnet: Jsonnet is not rendered"),
+        ({"x.yaml": b"apiVersion \xff"}, {}, 3, "apps/web/x.yaml: the file cannot be read"),
+        ({}, {"include": "[a"}, 2, "renders to nothing"),
+        ({}, {"include": "{a"}, 2, "directory.include: '{a' is no glob"),
+        ({}, {"include": "[z-a]"}, 2, "directory.include: '[z-a]' is no glob"),
+        ({"kustomization.yaml": "resources: []\n"}, {}, 3, "apps/web: Kustomizations are not rendered yet"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error(app, files, options, code, words):
+    for name, content in files.items():
+        (app / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    done = generate(app, **options)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+
+
+def test_links_stay_in_the_repository(app, tmp_path):
+    (app.parent / "shared.yaml").write_text(FILES["sub/d.yaml"])
+    (app / "z.yaml").symlink_to("../shared.yaml")
+    assert names(app)[-1] == "d"
+    (tmp_path / "private.yaml").write_text(FILES["sub/deep/e.yaml"])
+    (app / "z.yaml").unlink()
+    (app / "z.yaml").symlink_to(tmp_path / "private.yaml")
+    done = generate(app)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "apps/web/z.yaml: the link leads out of the repository" in done.stderr
+
+
+def test_utf_16_is_read_as_argo_cd_reads_it(app):
+    (app / "b.yaml").write_bytes(FILES["b.yaml"].encode("utf-16"))
+    assert "b" in names(app)
+
+
+def test_render_verify_and_explain_read_directories(app):
+    options = ["--app=a", "--namespace=n", "--recurse", "--exclude=s*/deep/*"]
+    done = becalm("render", app, *options, cwd=app)
+    assert [obj["metadata"]["name"] for obj in yaml.safe_load_all(done.stdout) if obj] == [
+        "a",
+        "a2",
+        "b",
+        "c",
+        "s",
+        "d",
+    ]
+    assert becalm("verify", app, *options, cwd=app).returncode == 0
+    assert "core/service-empty-addresses" in becalm("explain", app, *options, cwd=app).stdout
+
+
+def test_what_a_directory_holds_is_discovered(app, tmp_path):
+    assert becalm("discover", cwd=app).stdout == "directory\n"
+    (app / "kustomization.yml").write_text("")
+    assert becalm("discover", cwd=app).stdout == ""
+    (app / "Chart.yaml").write_text("")
+    assert becalm("discover", cwd=app).stdout == "helm\n"
+    (tmp_path / "empty").mkdir()
+    done = becalm("discover", tmp_path / "empty", cwd=app)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert becalm("discover", tmp_path / "none", cwd=app).returncode == 2
+
+
+def test_an_empty_directory_is_an_error_that_says_what_was_looked_for(app, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = becalm("render", tmp_path / "empty", "--app=a", "--namespace=n", cwd=app)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(
+        "Error: empty: there is no Chart.yaml, and no .yaml, .yml or .json file, in this"
+    )
+    done = becalm("parameters", "--dynamic", cwd=app)
+    assert (done.returncode, done.stdout) == (0, "[]\n")
