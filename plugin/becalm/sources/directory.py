@@ -7,6 +7,7 @@ goes over slashes and `{a,b}` is either (util/glob of Argo CD).
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import re
@@ -24,7 +25,10 @@ _LOOKS = ("apiVersion", "kind", "metadata")
 _MIB = 1024 * 1024
 _MOST_FILES = 10_000
 _MOST_BYTES = 64 * _MIB
-_TOKEN = re.compile(r"\\(?P<escaped>.)|\[(?P<no>!)?(?P<set>[^\]]+)\]|(?P<other>.)", re.DOTALL)
+#: One sign, with a backslash before it or not, or a set of signs.
+_SIGN = re.compile(r"\\.|\[!?[^\]]+\]|.", re.DOTALL)
+_MOST_ALTERNATIVES = 1000
+_MOST_BRACES = 100
 _START = re.compile(r"\A(?:\s*(?:#[^\n]*)?\n)*---[ \t]*\n")
 
 
@@ -104,31 +108,47 @@ def _glob(pattern: str, name: str) -> re.Pattern[str]:
     """A glob of Argo CD's library, gobwas/glob, without separators.
 
     Raises:
-        ConfigError: a bracket is not closed.
+        ConfigError: a brace is not closed, or there are too many alternatives.
     """
-    out, depth = "", 0
-    for match in _TOKEN.finditer(pattern):
-        one = match["other"]
-        if match["escaped"] is not None:
-            out += re.escape(match["escaped"])
-        elif match["set"] is not None:
-            out += f"[{'^' if match['no'] else ''}{re.escape(match['set']).replace(chr(92) + '-', '-')}]"
-        elif one == "{":
-            out, depth = out + "(?:", depth + 1
-        elif one == "}" and depth:
-            out, depth = out + ")", depth - 1
-        elif one == "," and depth:
-            out += "|"
+    if pattern.count("{") > _MOST_BRACES:
+        raise ConfigError(f"the glob has more than {_MOST_BRACES} braces", where=f"directory.{name}")
+    found, _ = _alternatives(_SIGN.findall(pattern), name)
+    # What fnmatch makes of a glob takes no time by the power of its stars.
+    return re.compile("|".join(map(fnmatch.translate, found)))
+
+
+def _alternatives(signs: list[str], name: str, *, inside: bool = False) -> tuple[list[str], list[str]]:
+    """The globs without braces that a glob stands for, and the signs behind the brace that closes it."""
+    done: list[str] = []
+    begun = [""]
+    while signs:
+        sign, *signs = signs
+        if inside and sign == "}":
+            return done + begun, signs
+        if inside and sign == ",":
+            done, begun = done + begun, [""]
+            continue
+        if sign == "{":
+            choices, signs = _alternatives(signs, name, inside=True)
         else:
-            out += {"*": "[^\\0]*", "?": "[^\\0]"}.get(one, re.escape(one))
-    try:
-        return re.compile(out, re.DOTALL)
-    except re.error as error:
+            choices = [_plain(sign)]
+        if len(begun) * len(choices) > _MOST_ALTERNATIVES:
+            raise ConfigError("the glob has too many alternatives", where=f"directory.{name}")
+        begun = [one + choice for one in begun for choice in choices]
+    if inside:
         raise ConfigError(
-            f"{pattern[:200]!r} is no glob",
+            "a brace of the glob is not closed",
             where=f"directory.{name}",
             hint="write for example '{a/*,b.yaml}'",
-        ) from error
+        )
+    return begun, []
+
+
+def _plain(sign: str) -> str:
+    """A sign as fnmatch reads it, which knows no backslashes."""
+    if not sign.startswith("\\"):
+        return sign
+    return f"[{sign[1]}]" if sign[1:] in ("*", "?", "[") else sign[1:]
 
 
 def _read(path: Path, place: str) -> str:
