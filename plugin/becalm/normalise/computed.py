@@ -6,8 +6,9 @@ that it changed, and changes nothing the second time.
 
 from __future__ import annotations
 
+import bisect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +175,8 @@ _MERGE_KEYS = (
 _KEYED = re.compile(
     rf"^([ \t]*)(-[ \t]+)?[\"']?({'|'.join(_MERGE_KEYS)})[\"']?[ \t]*:{GAP}[\"']?([^\n]*)$", re.MULTILINE
 )
+#: A value that may be the same as one in other signs: `!!int "80"`, 0x50, 8_0.
+_OTHER_FORM = re.compile(r"[!&*|>]|[-+]?0\w|[-+]|\d+_")
 #: Elements whose keys stand in columns of their own.
 _WIDE = re.compile(r"^[ \t]*-(?:[ \t]{2,}|[ \t]+-[ \t])", re.MULTILINE)
 #: Kinds without keyed lists and without quantities, whose texts are long or look as if they had some.
@@ -196,7 +199,7 @@ def _may_hold_duplicates(look: Look, _: Facts) -> bool:
         (len(match[1]) + (2 if match[2] else 0), match[3], match[4].partition(" #")[0].rstrip(" \t\"'"))
         for match in _KEYED.finditer(look.text)
     ]
-    return len(set(found)) < len(found)
+    return len(set(found)) < len(found) or any(_OTHER_FORM.match(value) for _, _, value in found)
 
 
 def _duplicates(obj: Object, facts: Facts, may: May) -> list[Path]:
@@ -218,6 +221,7 @@ def _duplicates(obj: Object, facts: Facts, may: May) -> list[Path]:
 
 def _doubled(elements: list[Value], key: str, *, is_env: bool) -> list[int]:
     places: dict[tuple[Any, ...], list[int]] = {}
+    reads = _reads(elements) if is_env else {}
     for index, element in enumerate(elements):
         if isinstance(element, dict) and isinstance(element.get(key), str | int):
             more = [element.get(name, usual) for name, usual in _MORE_KEYS.get(key, ())]
@@ -228,7 +232,8 @@ def _doubled(elements: list[Value], key: str, *, is_env: bool) -> list[int]:
     for identity, indices in places.items():
         if len(indices) == 1:
             continue
-        if is_env and _is_read(elements[indices[0] + 1 : indices[-1] + 1], str(identity[0])):
+        name = str(identity[0])
+        if is_env and (len(name) > _LONGEST_NAME or _is_between(reads.get(name, ()), indices)):
             continue
         if all(elements[index] == elements[indices[0]] for index in indices):
             doubled += indices[1:]
@@ -246,9 +251,24 @@ def _may_be_unset(variable: Value) -> bool:
     )
 
 
-def _is_read(elements: list[Value], name: str) -> bool:
-    """Whether the value of some variable has a reference to another one."""
-    return any(isinstance(one, dict) and f"$({name})" in str(one.get("value")) for one in elements)
+_LONGEST_NAME = 300
+_READ = re.compile(rf"(?=\$\(([^)]{{0,{_LONGEST_NAME}}})\))")
+
+
+def _reads(elements: list[Value]) -> dict[str, list[int]]:
+    """Where the values of variables refer to others, by their names."""
+    found: dict[str, list[int]] = {}
+    for index, element in enumerate(elements):
+        text = str(element.get("value")) if isinstance(element, dict) else ""
+        for name in _READ.findall(text) if "$(" in text else ():
+            found.setdefault(name, []).append(index)
+    return found
+
+
+def _is_between(reads: Sequence[int], indices: list[int]) -> bool:
+    """Whether one of the places is behind the first index and not behind the last one."""
+    at_ = bisect.bisect_right(reads, indices[0])
+    return at_ < len(reads) and reads[at_] <= indices[-1]
 
 
 # --- fill: defaults from definitions

@@ -86,7 +86,10 @@ class Definitions:
         if source not in self._texts:
             every = self._rendered if source < 0 else split(_read(self._mounted[source]))
             look = self._look if source < 0 else Look
-            self._texts[source] = [one for one in every if KIND in one.text and KIND in look(one).kinds]
+            # A text that tells no kind, as JSON may, has to be read.
+            self._texts[source] = [
+                one for one in every if KIND in one.text and (not look(one).kinds or KIND in look(one).kinds)
+            ]
         return self._texts[source]
 
     def _objects(self, source: int, document: Document) -> list[Object]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from becalm.errors import RuleError
@@ -25,7 +25,7 @@ from becalm.normalise.computed import Facts
 from becalm.normalise.decisions import Decisions, May
 from becalm.normalise.defaults import Schema, part
 from becalm.normalise.look import Look
-from becalm.normalise.places import at, remove
+from becalm.normalise.places import DROPPED, at, remove
 from becalm.normalise.policy import Selection
 from becalm.normalise.rendered import Cluster, Render
 from becalm.normalise.rules import Condition, Rule, is_kind, is_like
@@ -36,8 +36,8 @@ _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
 ANNOTATION = "becalm.dev/rules"
 #: What rules may change in one render; a mistake in one that fills lists could multiply without an end.
 _MOST_CHANGES = 100_000
-#: How often rules may act on what other rules have left, besides once for each of them.
-_MORE_TURNS = 10
+#: How often rules may act on what other rules have left.
+_MOST_TURNS = 50
 _FORMS = {"quantity": quantity.canonical, "duration": duration.canonical}
 
 
@@ -174,7 +174,8 @@ def _is_same(before: Object, after: Object, path: Path) -> bool:
                 found[index] = value[step]
             except (KeyError, IndexError, TypeError):
                 found[index] = _NOTHING
-    return bool(found[0] == found[1])
+    # True, 1 and 1.0 are equal in Python.
+    return repr(found[0]) == repr(found[1])
 
 
 def _object(  # noqa: PLR0913, PLR0917  # one object, all that is known of it, and where decisions go
@@ -189,15 +190,15 @@ def _object(  # noqa: PLR0913, PLR0917  # one object, all that is known of it, a
     first = {rule.id for rule in wanted}
     changes: list[Change] = []
     _reserve(owner, obj, rules, render, decisions)
-    for _ in range(len(rules) + _MORE_TURNS):
+    for _ in range(_MOST_TURNS):
         before = len(changes)
         for place, rule in enumerate(rules):
             if not changes and rule.id not in first:
                 continue
             if rule.fits(owner, str(obj.get("apiVersion"))) and holds(rule.when, owner, obj, render):
-                for path in _apply(rule, obj, render.facts, decisions.may(place)):
-                    changes.append(Change(rule=rule, object=owner, path=path))
-                    decisions.note(place, path)
+                found = _apply(rule, obj, render.facts, decisions.may(place, fills=rule.verb == "fill"))
+                changes += [Change(rule=rule, object=owner, path=path) for path in found]
+                _decided(place, rule, found, obj, decisions)
                 if len(changes) > _MOST_CHANGES:
                     break
         if len(changes) == before or len(changes) > _MOST_CHANGES:
@@ -210,16 +211,31 @@ def _object(  # noqa: PLR0913, PLR0917  # one object, all that is known of it, a
     )
 
 
+def _decided(place: int, rule: Rule, paths: Sequence[Path], obj: Object, decisions: Decisions) -> None:
+    for path in paths:
+        if path[-2:] in DROPPED and rule.verb == "fill":
+            # Taking its keys away would make room for the fill again.
+            decisions.decide(place, path, at(obj, path))
+        elif rule.verb != "strip" or isinstance(path[-1], str):
+            decisions.decide(place, path)
+    if rule.verb == "strip":
+        decisions.forget_elements({path[:-1] for path in paths if isinstance(path[-1], int)})
+
+
 def _reserve(
     owner: ObjectId, obj: Object, rules: Sequence[Rule], render: Render, decisions: Decisions
 ) -> None:
     """Keep other rules from filling in what one leaves out on purpose, because something else writes it."""
     for place, rule in enumerate(rules):
         references = rule.when.unreferred if rule.verb == "fill" else ()
-        if rule.fits(owner) and any(render.refers(reference, owner) for reference in references):
+        if (
+            rule.fits(owner, str(obj.get("apiVersion")))
+            and any(render.refers(reference, owner) for reference in references)
+            and holds(replace(rule.when, unreferred=()), owner, obj, render)
+        ):
             for selector, _ in rule.targets:
                 for path in selector.holders(obj):
-                    decisions.note(place, (*path, selector.last))
+                    decisions.reserve(place, (*path, selector.last))
 
 
 def _refused(obj: Object, owner: ObjectId, selection: Selection) -> set[str]:

@@ -17,7 +17,7 @@ from becalm.normalise.selectors import AnyKey, Selector
 GAP = r"[ \t]*(?:#[^\n]*)?(?:\n[ \t]*)?"
 #: A kind, and what it is; nothing where that stands elsewhere or in another form.
 _ANY_KIND = re.compile(
-    r"(?:^|(?<=[\s{,\-\"']))[\"']?kind[\"']?(?=[ \t]*:[ \t\n\"'])\s*:\s*(?:[\"']?([A-Za-z0-9.]+))?"
+    r"(?:^|(?<=[\s{,\-\"']))(?:[\"']kind[\"'](?=[ \t]*:)|kind(?=[ \t]*:[ \t\n\"']))\s*:\s*(?:[\"']?([A-Za-z0-9.]+))?"
 )
 _KIND = re.compile(rf"[\"']?kind[\"']?[ \t]*:{GAP}[\"']?([A-Za-z0-9.]+)[\"']?[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 _VERSION = re.compile(

@@ -9,6 +9,9 @@ from becalm.manifests.objects import Object
 from becalm.manifests.paths import Path
 from becalm.manifests.scalars import Value
 
+#: Maps that are taken away with their last key.
+DROPPED = (("metadata", "annotations"), ("metadata", "labels"))
+
 
 def at(value: Value, path: Path) -> Value:
     """The value at a path that is there."""
@@ -32,7 +35,7 @@ def remove(obj: Object, paths: Sequence[Path]) -> list[Path]:
     for path in sorted(paths, key=_elements_last_first):
         holder: Any = at(obj, path[:-1])
         del holder[path[-1]]
-        if not holder and path[-3:-1] in (("metadata", "annotations"), ("metadata", "labels")):
+        if not holder and path[-3:-1] in DROPPED:
             # An empty map of these is dropped by the server, which would show as a difference itself.
             outer: Any = at(obj, path[:-2])
             del outer[path[-2]]

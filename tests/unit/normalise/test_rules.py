@@ -818,3 +818,92 @@ def test_a_person_can_switch_the_applications_own_rules() -> None:
     for switch in ("-app", "-app/x"):
         chosen = policy.select(BUILT_IN, app_packs=[own], last=Say(where="--rule", switches=(switch,)))
         assert "app/x" not in {rule.id for rule in chosen.rules}
+
+
+SCALED = "{group: autoscaling, kind: HorizontalPodAutoscaler, path: spec.scaleTargetRef}"
+
+
+def scaler() -> dict:
+    return {
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
+    }  # fmt: skip
+
+
+def test_a_fill_that_leaves_out_keeps_no_strip_from_acting() -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "a"},
+        "spec": {"replicas": 3},
+    }
+    acting = [*USUAL, *mine(f"fill: {{spec.replicas: 1}}, when: {{unreferred: [{SCALED}]}}")]
+    assert left(deployment, scaler(), acting=acting)["spec"] == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "lines", "left_over"),
+    [
+        ({"f": 1}, ["strip: [spec.f]", "fill: {spec.f: true}"], {"f": True}),
+        ({"f": 1, "g": 1}, ["strip: [spec.f, spec.g]", "fill: {spec.f: true}"], {"f": True}),
+        (
+            {"l": []},
+            [
+                "strip: [spec.l], when: {value: empty}",
+                "fill: {spec.l: [{name: x}]}",
+                "strip: ['spec.l[name=x]']",
+            ],
+            {"l": []},
+        ),
+        ({}, ["strip: [spec.a.b]", "fill: {spec.a: {b: 1}}"], {"a": {}}),
+        ({}, ["fill: {spec.a: {b: 1}}", "strip: [spec.a.b]"], {"a": {}}),
+    ],
+)
+def test_the_later_rule_decides_on_all_that_it_sets(spec: dict, lines: list[str], left_over: dict) -> None:
+    done = normalise(stream({**thing(), "spec": spec}), mine(*lines), "1.34")
+    found = objects(done.output)[0]["spec"]
+    assert json.dumps(found) == json.dumps(left_over)
+    assert normalise(done.output, mine(*lines), "1.34").output == done.output
+
+
+def test_an_emptied_map_of_annotations_ends_no_turn() -> None:
+    acting = mine("strip: ['metadata.annotations[x]']", "fill: {metadata.annotations: {x: z}}")
+    once = left(thing(), acting=acting)
+    assert once["metadata"]["annotations"] == {"x": "z"}
+    assert left(once, acting=acting) == once
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_definitions_in_json_are_definitions(indent: int | None) -> None:
+    items = {"properties": {"mode": {"default": "auto"}, "kind": {"type": "string"}}}
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "names": {"kind": "Thing"}, "versions": [{"name": "v1", "schema": {
+            "openAPIV3Schema": {"properties": {"spec": {"properties": {"l": {"items": items}}}}}}}]},
+    }  # fmt: skip
+    text = f"{json.dumps(crd, indent=indent)}\n---\n{yaml.safe_dump({**thing(), 'spec': {'l': [{}]}})}"
+    assert objects(normalise(text, USUAL, "1.34").output)[1]["spec"] == {"l": [{"mode": "auto"}]}
+
+
+def test_many_elements_take_time_by_their_number() -> None:
+    twice = [variable(f"A{n}={side}") for side in (1, 2) for n in range(4000)]
+    assert len(left(pod(*twice))["spec"]["containers"][0]["env"]) == 4000
+    same = pod(*(variable("A=1") for _ in range(4000)))
+    same["spec"]["containers"] += [{"name": f"c{n}", "image": None} for n in range(4000)]
+    assert len(left(same)["spec"]["containers"][0]["env"]) == 1
+
+
+PORTS = "kind: Pod\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  containers:\n  - name: c\n    ports:\n    - containerPort: 80\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"apiVersion":"v1","kind":Service,"metadata":{"name":"a"},"spec":{"clusterIP":"","ports":[{"port":80,"kind":"User"}]}}',
+        "{'apiVersion': v1, 'kind':!!str \"Service\", metadata: {name: a}, spec: {clusterIP: '', x: {kind: Y}}}\n",
+        f"{PORTS}    - containerPort: 0x50\n",
+        f'{PORTS}    - containerPort: !!int "80"\n',
+    ],
+)
+def test_unusual_values_hide_nothing(text: str) -> None:
+    assert normalise(text, USUAL, "1.34").changes != ()
