@@ -591,6 +591,25 @@ def test_no_value_becomes_an_option(place, value):
     place.same(ONE, "template", "r", "--", value)
 
 
+@pytest.mark.parametrize("version", HELMS)
+@pytest.mark.parametrize("flag", ["--validate", "--dry-run=server"])
+def test_only_the_last_run_asks_a_cluster(place, version, flag):
+    log = place.root / "log"
+    real = str(binary(f"helm-{version}"))
+    helm = fake(
+        place,
+        f"print(sys.argv[1:], file=open({str(log)!r}, 'a'))\nos.execv({real!r}, ['helm', *sys.argv[1:]])",
+    )
+    env = {"KUBECONFIG": str(place.root / "none")}
+    stock = place.stock(version, "template", "r", "draws", flag, **env)
+    ours = place.becalm(version, "template", "r", "draws", flag, **env, BECALM_HELM=helm)
+    assert (ours.returncode, ours.stderr) == (stock.returncode, stock.stderr)
+    asked = [flag in line for line in log.read_text().splitlines()]
+    assert asked[-1]
+    assert len(asked) > 1
+    assert not any(asked[:-1])
+
+
 @pytest.mark.parametrize("missing", ["ARGOCD_APP_NAME", "ARGOCD_APP_PROJECT_NAME", "BECALM_SEED_FILE"])
 def test_nothing_is_rendered_without_seed_or_identity(place, missing):
     done = place.becalm(ONE, "template", "r", "draws", **{missing: ""})
