@@ -203,18 +203,19 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
 
 
 def _spawn(command: Command) -> subprocess.Popen[bytes]:
+    source = None
     try:
-        with Path(command.stdin or os.devnull).open("rb") as stdin:
-            return subprocess.Popen(
-                command.argv,
-                cwd=os.fspath(command.cwd),
-                env=dict(command.env),
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                bufsize=0,
-            )
+        source = None if command.stdin is None else command.stdin.open("rb")
+        return subprocess.Popen(
+            command.argv,
+            cwd=os.fspath(command.cwd),
+            env=dict(command.env),
+            stdin=source or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+        )
     except OSError as error:
         if error.filename == os.fspath(command.cwd):
             raise  # our own working directory: a bug, not the user's fault
@@ -230,6 +231,9 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
         raise ToolFailedError(
             f"{_name(command)} could not be started: an argument or variable holds a NUL character"
         ) from error
+    finally:
+        if source is not None:
+            source.close()
 
 
 def _name(command: Command) -> str:
