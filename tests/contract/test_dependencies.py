@@ -27,6 +27,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
+#: What makes children measure their coverage, where this process does.
+MEASURE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 HELMS = ("3.17.3", "4.1.4", "4.3.1")
 ONE = "4.3.1"
 SUB = {
@@ -189,7 +191,7 @@ class Place:
 
     def generate(self, *parameters: dict, helm: str = ONE, **variables: str) -> subprocess.CompletedProcess:
         env = {
-            "PATH": os.environ["PATH"], "BECALM_HELM": str(TOOLS / f"helm-{helm}" / "helm"),
+            **MEASURE, "PATH": os.environ["PATH"], "BECALM_HELM": str(TOOLS / f"helm-{helm}" / "helm"),
             "ARGOCD_APP_NAME": "a", "ARGOCD_APP_PROJECT_NAME": "default", "ARGOCD_APP_NAMESPACE": "n",
             "ARGOCD_APP_SOURCE_PATH": "apps/web", "BECALM_SEED_FILE": str(self.root / "seed"),
             "BECALM_CACHE_DIR": "off", "BECALM_CA_FILE": str(self.authority),

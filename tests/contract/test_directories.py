@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+#: What makes children measure their coverage, where this process does.
+MEASURE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 FILES = {
     "b.yaml": "# First.\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}   # as it is\n",
     "a.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a2}",
@@ -38,7 +40,7 @@ def app(tmp_path) -> Path:
 
 def becalm(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedProcess:
     argv = [sys.executable, "-m", "becalm", *map(str, arguments)]
-    env = {"PATH": os.environ["PATH"], **env}
+    env = {**MEASURE, "PATH": os.environ["PATH"], **env}
     return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 

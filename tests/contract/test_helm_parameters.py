@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
+#: What makes children measure their coverage, where this process does.
+MEASURE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 HELM = TOOLS / "helm-4.1.4" / "helm"
 FILES = {
     "apps/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
@@ -47,7 +49,7 @@ def repository(tmp_path):
 
 def generate(root: Path, *parameters: dict, **variables: str) -> subprocess.CompletedProcess:
     env = {
-        "PATH": os.environ["PATH"], "BECALM_HELM": str(HELM), "BECALM_RULES": "-all", "ARGOCD_APP_NAME": "my-app",
+        **MEASURE, "PATH": os.environ["PATH"], "BECALM_HELM": str(HELM), "BECALM_RULES": "-all", "ARGOCD_APP_NAME": "my-app",
         "ARGOCD_APP_PROJECT_NAME": "default", "ARGOCD_APP_NAMESPACE": "space", "ARGOCD_APP_SOURCE_PATH": "apps/web",
         "KUBE_VERSION": "1.34.1", "KUBE_API_VERSIONS": "v1,apps/v1", "SECRET": "never",
         "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables,
