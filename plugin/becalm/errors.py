@@ -160,7 +160,7 @@ class Warned:
 
     def line(self) -> str:
         """The message in one line, as `PluginError.first_line`."""
-        return PluginError(self.what, where=self.where, hint=self.hint).first_line()
+        return self.error().first_line()
 
     def error(self) -> DeterminismError:
         """The error that it is with `strict`."""

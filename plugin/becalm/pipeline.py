@@ -23,7 +23,7 @@ from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
 from becalm.normalise.rendered import Cluster
 from becalm.sources import dependencies, detect, directory
-from becalm.sources.chart import ChartTree, load_chart
+from becalm.sources.chart import ChartTree, label, load_chart
 from becalm.sources.dependencies import Completed, Network
 from becalm.sources.directory import DirectoryOptions
 from becalm.sources.helm import Helm, HelmOptions
@@ -75,14 +75,6 @@ class Request:
     network: Network = field(default_factory=Network)
     pass_credentials: bool = False
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
-
-    @property
-    def path_name(self) -> str:
-        """The source for messages: its place in the repository, or its name."""
-        path = self.chart.absolute()
-        if self.root is not None and path.is_relative_to(self.root):
-            return path.relative_to(self.root).as_posix()
-        return path.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,12 +217,13 @@ def render_stock(request: Request) -> str:
 
 
 def _is_directory(request: Request) -> bool:
-    where = request.path_name
+    where = label(request.chart, request.root)
     return detect.require(request.chart, where, recurse=request.directory.recurse) == "directory"
 
 
 def _manifests(request: Request) -> str:
-    return directory.read(request.chart, request.directory, root=request.root, where=request.path_name)
+    where = label(request.chart, request.root)
+    return directory.read(request.chart, request.directory, root=request.root, where=where)
 
 
 def stock(helm: Helm, chart: Path, request: Request) -> str:

@@ -21,14 +21,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from children import MEASURE
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
-#: What makes children measure their coverage, where this process does.
-MEASURE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 HELMS = ("3.17.3", "4.1.4", "4.3.1")
 ONE = "4.3.1"
 SUB = {

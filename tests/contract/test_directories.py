@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from children import MEASURE
 
-#: What makes children measure their coverage, where this process does.
-MEASURE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 FILES = {
     "b.yaml": "# First.\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}   # as it is\n",
     "a.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a2}",

@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from children import MEASURE
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
-#: What makes children measure their coverage, where this process does.
-MEASURE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 HELM = TOOLS / "helm-4.1.4" / "helm"
 FILES = {
     "apps/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",

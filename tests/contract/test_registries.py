@@ -15,10 +15,10 @@ from pathlib import Path
 import bcrypt
 import pytest
 import yaml
-from test_dependencies import SUB, TOOLS, Place, authority, write
+from test_dependencies import SUB, TOOLS, authority, place, write
 
 HELM = TOOLS / "helm-4.3.1" / "helm"
-__all__ = ["authority"]  # a fixture
+__all__ = ["authority", "place"]  # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +96,6 @@ def _await(address: str, trusted: Path) -> None:
         except OSError:
             time.sleep(0.1)
     pytest.fail("the registry does not answer")
-
-
-@pytest.fixture
-def place(tmp_path, authority):
-    place = Place(tmp_path / "place", authority)
-    try:
-        yield place
-    finally:
-        for served in (place.secure, place.other, place.plain):
-            served.close()
 
 
 # Helm 3.17 speaks plain HTTP with any registry on the loopback interface.

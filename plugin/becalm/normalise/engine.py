@@ -140,19 +140,18 @@ def _document(document: Document, index: _Index, render: Render, selection: Sele
     if not wanted and ANNOTATION not in document.text:
         return []
     changes: list[Change] = []
-    objects = render.begin(document)
-    for number, (owner, obj) in enumerate(objects):
+    originals: list[Object] = []
+    for number, (owner, obj) in enumerate(render.begin(document)):
         refused = _refused(obj, owner, selection)
         rules = [
             rule
             for rule in index.of(look, render)
             if refused.isdisjoint((rule.id, rule.pack, "all")) and selection.acts(rule, owner)
         ]
-        decisions = Decisions()
-        found = _object(owner, obj, rules, wanted, render, decisions)
-        if decisions.is_contested:
-            original = list(render.unchanged(document))[number][1]
-            found = [change for change in _last(found) if not _is_same(original, obj, change.path)]
+        found, is_contested = _object(owner, obj, rules, wanted, render)
+        if is_contested:
+            originals = originals or [original for _, original in render.unchanged(document)]
+            found = [c for c in _last(found) if not _is_same(originals[number], obj, c.path)]
         changes += found
     return changes
 
@@ -178,17 +177,17 @@ def _is_same(before: Object, after: Object, path: Path) -> bool:
     return repr(found[0]) == repr(found[1])
 
 
-def _object(  # noqa: PLR0913, PLR0917  # one object, all that is known of it, and where decisions go
-    owner: ObjectId,
-    obj: Object,
-    rules: Sequence[Rule],
-    wanted: Sequence[Rule],
-    render: Render,
-    decisions: Decisions,
-) -> list[Change]:
-    """Apply rules until none changes anything; what the text showed counts until the first change."""
+def _object(
+    owner: ObjectId, obj: Object, rules: Sequence[Rule], wanted: Sequence[Rule], render: Render
+) -> tuple[list[Change], bool]:
+    """Apply rules until none changes anything; what the text showed counts until the first change.
+
+    Returns:
+        The changes, and whether some rule was kept from one.
+    """
     first = {rule.id for rule in wanted}
     changes: list[Change] = []
+    decisions = Decisions()
     _reserve(owner, obj, rules, render, decisions)
     for _ in range(_MOST_TURNS):
         before = len(changes)
@@ -202,7 +201,7 @@ def _object(  # noqa: PLR0913, PLR0917  # one object, all that is known of it, a
                 if len(changes) > _MOST_CHANGES:
                     break
         if len(changes) == before or len(changes) > _MOST_CHANGES:
-            return changes
+            return changes, decisions.is_contested
     last = changes[-1]
     raise RuleError(
         f"{last.rule.id} changes {render_path(last.path)} again and again",
@@ -227,10 +226,11 @@ def _reserve(
 ) -> None:
     """Keep other rules from filling in what one leaves out on purpose, because something else writes it."""
     for place, rule in enumerate(rules):
-        references = rule.when.unreferred if rule.verb == "fill" else ()
         if (
-            rule.fits(owner, str(obj.get("apiVersion")))
-            and any(render.refers(reference, owner) for reference in references)
+            rule.verb == "fill"
+            and rule.when.unreferred
+            and rule.fits(owner, str(obj.get("apiVersion")))
+            and any(render.refers(reference, owner) for reference in rule.when.unreferred)
             and holds(replace(rule.when, unreferred=()), owner, obj, render)
         ):
             for selector, _ in rule.targets:

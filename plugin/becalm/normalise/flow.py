@@ -6,7 +6,6 @@ Every answer may be a yes too often, never a no too often, as in `normalise.look
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 _START = re.compile(r"[{\[]")
 #: Texts in quotes, signs, and texts without quotes, in which a colon stands only inside of a word.
@@ -16,13 +15,14 @@ _PIECE = re.compile(
 )
 
 
-def starts(text: str) -> Iterator[int]:
-    """Where something stands in braces, but for empty ones, templates and what is inside of a word."""
+def has_braces(text: str) -> bool:
+    """Whether something stands in braces, but for empty ones, templates and what is inside of a word."""
     at = text.find("{")
     while at >= 0:
         if _is_value(text, at) and text[at + 1 : at + 12].lstrip(" \t")[:1] not in ("}", "{"):
-            yield at
+            return True
         at = text.find("{", at + 1)
+    return False
 
 
 def is_odd(text: str) -> bool:
@@ -88,14 +88,5 @@ def _end(text: str, at: int) -> int | None:
 
 def _separates(text: str, end: int, before: str) -> bool:
     """Whether a colon stands between key and value: before a space, or behind quotes or brackets (as in JSON)."""
-    return before in ('"', "'", "}", "]") or text[end : end + 1] in (
-        " ",
-        "\t",
-        "\n",
-        ",",
-        "}",
-        "]",
-        "{",
-        "[",
-        "",
-    )
+    # At the end of the text there is nothing, which is in every text.
+    return before in ('"', "'", "}", "]") or text[end : end + 1] in " \t\n,{}[]"

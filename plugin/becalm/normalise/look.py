@@ -116,7 +116,7 @@ class Look:
     @cached_property
     def has_braces(self) -> bool:
         """Whether something stands in braces, so that columns and lines tell nothing of it."""
-        return next(flow.starts(self.shallow), None) is not None
+        return flow.has_braces(self.shallow)
 
     @cached_property
     def shallow(self) -> str:

@@ -1,7 +1,7 @@
 """A Helm chart as the other parts use it: load it, look at it, write it with files replaced."""
 
 from becalm.sources.layout import chart_prefix, is_template, template_path
-from becalm.sources.tree import ChartTree, Location, load_chart
+from becalm.sources.tree import ChartTree, Location, label, load_chart
 from becalm.sources.write import write_chart
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Location",
     "chart_prefix",
     "is_template",
+    "label",
     "load_chart",
     "template_path",
     "write_chart",

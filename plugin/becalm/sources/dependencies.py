@@ -17,7 +17,7 @@ from typing import Any
 from becalm.errors import ConfigError, ManifestError, SourceError, Warned
 from becalm.manifests import yamlio
 from becalm.manifests.scalars import Value
-from becalm.sources import neighbours
+from becalm.sources import declared, neighbours
 from becalm.sources.chart import ChartTree, load_chart
 from becalm.sources.helm import Helm
 
@@ -68,11 +68,10 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A chart with all that it depends on; `is_copy` where it is a private one."""
+    """A chart with all that it depends on."""
 
     chart: Path
     tree: ChartTree
-    is_copy: bool = False
     warnings: tuple[Warned, ...] = ()
 
 
@@ -116,54 +115,39 @@ def complete(  # noqa: PLR0913  # what the chart is, who fetches, and what is al
             where=f"the dependency {one.name[:100]!r}",
             hint="check the repository",
         )
-    return Completed(chart=copy, tree=completed, is_copy=True, warnings=tuple(warnings))
+    return Completed(chart=copy, tree=completed, warnings=tuple(warnings))
 
 
 def missing(tree: ChartTree) -> list[Dependency]:
     """The dependencies of which charts/ has no chart of the name (helm's pkg/action, `CheckDependencies`)."""
-    declared = _declared(tree)
-    if not declared:
+    wanted = _declared(tree)
+    if not wanted:
         return []
     names = set(_present(tree))
-    return [one for one in declared if one.name not in names]
+    return [one for one in wanted if one.name not in names]
 
 
 def _declared(tree: ChartTree) -> list[Dependency]:
-    meta = _read(tree, "Chart.yaml")
-    entries = meta.get("dependencies")
-    if meta.get("apiVersion") == "v1" and tree.has("requirements.yaml"):
-        entries = _read(tree, "requirements.yaml").get("dependencies")
     return [
         Dependency(
             name=str(one["name"]),
             version=str(one.get("version", "")),
             repository=str(one.get("repository") or ""),
         )
-        for one in (entries if isinstance(entries, list) else ())
-        if isinstance(one, dict) and one.get("name")
+        for one in declared.dependencies(tree)
+        if one.get("name")
     ]
-
-
-def _read(tree: ChartTree, path: str) -> dict[str, Any]:
-    """A file's map; an empty one where helm will say what is wrong."""
-    if not tree.has(path):
-        return {}
-    try:
-        value = yamlio.load(tree.read(path).decode("utf-8", "replace"), where=f"{tree.where}/{path}")
-    except ManifestError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _present(tree: ChartTree) -> list[str]:
     """The names of the charts in charts/, unpacked and packed."""
     found = [
-        _read(tree, path).get("name")
+        declared.read(tree, path).get("name")
         for path in tree.paths()
         if path.startswith("charts/") and path.endswith("/Chart.yaml") and path.count("/") == 2
     ]
     found += [
-        _read(tree.archives[path], "Chart.yaml").get("name")
+        declared.read(tree.archives[path], "Chart.yaml").get("name")
         for path in tree.archives
         if path.startswith("charts/") and path.count("/") == 1
     ]
@@ -232,9 +216,7 @@ def _check_local(rest: str, chart: Path, root: Path | None, where: str) -> None:
             hint="keep the chart in the repository",
         )
     if path.is_dir():
-        tree = load_chart(path.resolve(), root=root)
-        for file in tree.paths():
-            tree.stored(file)
+        load_chart(path.resolve(), root=root)
 
 
 def _entries(

@@ -18,6 +18,7 @@ from pathlib import Path
 from becalm.errors import ConfigError, SourceError
 from becalm.manifests import yamlio
 from becalm.sources.detect import MANIFESTS
+from becalm.sources.tree import read_file
 
 _SKIPPED = "+argocd:skip-file-rendering"
 _OWN = ".becalm.yaml"
@@ -152,12 +153,12 @@ def _plain(sign: str) -> str:
 
 
 def _read(path: Path, place: str) -> str:
+    data = read_file(path, place, _MOST_BYTES)
     try:
-        data = path.read_bytes()
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             return data.decode("utf-16")
         return data.decode("utf-8-sig")
-    except (OSError, UnicodeError) as error:
+    except UnicodeError as error:
         raise SourceError("the file cannot be read", where=place, hint="it has to be UTF-8") from error
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from becalm.errors import ManifestError
-from becalm.manifests import yamlio
+from becalm.sources import declared
 from becalm.sources.chart import ChartTree, write_chart
 
 _FILE = "file://"
@@ -45,19 +44,10 @@ def copy(tree: ChartTree, chart: Path, work: Path) -> tuple[Path, Path, Path]:
 
 def _levels(tree: ChartTree) -> int:
     """How far up the dependencies lead that are other directories."""
-    levels = 0
-    for name in ("Chart.yaml", "requirements.yaml"):
-        if not tree.has(name):
-            continue
-        try:
-            value = yamlio.load(tree.read(name).decode("utf-8", "replace"), where=f"{tree.where}/{name}")
-        except ManifestError:
-            continue  # helm says so
-        entries = value.get("dependencies") if isinstance(value, dict) else None
-        if not isinstance(entries, list):
-            continue
-        for entry in entries:
-            address = entry.get("repository") if isinstance(entry, dict) else None
-            if isinstance(address, str) and address.startswith(_FILE):
-                levels = max(levels, PurePosixPath(address.removeprefix(_FILE)).parts.count(".."))
-    return min(levels, _MOST_LEVELS)
+    addresses = [str(entry.get("repository")) for entry in declared.dependencies(tree)]
+    levels = (
+        PurePosixPath(address.removeprefix(_FILE)).parts.count("..")
+        for address in addresses
+        if address.startswith(_FILE)
+    )
+    return min(max(levels, default=0), _MOST_LEVELS)

@@ -102,7 +102,7 @@ class ChartTree:
         if isinstance(content, bytes):
             return content
         if path not in self._read:
-            self._read[path] = _read_file(content, f"{self.where}/{path}", ArchiveLimits().file_bytes)
+            self._read[path] = read_file(content, f"{self.where}/{path}", ArchiveLimits().file_bytes)
         return self._read[path]
 
     def stored(self, path: str) -> Path | bytes:
@@ -169,7 +169,7 @@ def load_chart(path: Path, *, root: Path | None = None) -> ChartTree:
     Raises:
         SourceError: there is no chart, Helm could not load it, or it is refused; names the place.
     """
-    where = _label(path, root)
+    where = label(path, root)
     try:
         real = Path(os.path.realpath(path, strict=True))
         mode = real.stat().st_mode
@@ -184,7 +184,7 @@ def load_chart(path: Path, *, root: Path | None = None) -> ChartTree:
         )
     if stat.S_ISDIR(mode):
         return ChartTree(where, _directory_files(real, real_root, where), budget=_Budget())
-    data = _read_file(real, where, ArchiveLimits().total_bytes) if stat.S_ISREG(mode) else b""
+    data = read_file(real, where, ArchiveLimits().total_bytes) if stat.S_ISREG(mode) else b""
     if not data.startswith(b"\x1f\x8b"):
         raise SourceError(
             "this is neither a chart directory nor a .tgz archive",
@@ -220,12 +220,16 @@ def _rules(top: Path, root: Path, where: str) -> Rules:
             where=where,
             hint="replace the link with a copy",
         )
-    text = _read_file(real, where, _MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
+    text = read_file(real, where, _MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
     return Rules.parse(text, where=where)
 
 
-def _read_file(path: Path, where: str, most: int) -> bytes:
-    """Read a regular file of at most `most` bytes."""
+def read_file(path: Path, where: str, most: int) -> bytes:
+    """Read a regular file of at most `most` bytes.
+
+    Raises:
+        SourceError: it cannot be read, is larger, or is no regular file.
+    """
     try:
         # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -239,7 +243,7 @@ def _read_file(path: Path, where: str, most: int) -> bytes:
     return content
 
 
-def _label(path: Path, root: Path | None) -> str:
+def label(path: Path, root: Path | None) -> str:
     """The path below the repository's root, or the last name if it is the root or elsewhere."""
     if root is not None:
         relative = os.path.relpath(path, root)

@@ -640,26 +640,21 @@ def test_rules_that_multiply_are_stopped() -> None:
         left(thing(), acting=rules.load(text, where="mine.yaml").rules)
 
 
+def refusing(value: object) -> dict:
+    metadata = {"name": "a", "annotations": {"becalm.dev/rules": value}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
 @pytest.mark.parametrize("word", ["-core/none", "core", "- core", "+core"])
 def test_an_annotation_that_switches_nothing_off_is_an_error(word: str) -> None:
-    obj = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "a", "annotations": {"becalm.dev/rules": word}},
-    }
     with pytest.raises(RuleError, match="switches no rule off"):
-        left(obj)
+        left(refusing(word))
 
 
 @pytest.mark.parametrize("value", [["-core"], {}, 1, True])
 def test_an_annotation_that_is_no_text_is_an_error(value: object) -> None:
-    obj = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "a", "annotations": {"becalm.dev/rules": value}},
-    }
     with pytest.raises(RuleError, match="is no text"):
-        left(obj)
+        left(refusing(value))
 
 
 def test_an_annotation_can_switch_all_off() -> None:
