@@ -14,7 +14,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 PARAMETERS = """# Parameters
 
 Made from the schema by `make docs`; do not edit. An Application sets these in `source.plugin.parameters`; each has the
-name of Argo CD's own Helm source where that has it. Anything else is an error, never ignored.
+name of Argo CD's own Helm, Kustomize or directory source where that has it ([Kustomize](kustomize.md)). Anything else is an error, never ignored.
 
 ```yaml
 source:

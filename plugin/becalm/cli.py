@@ -54,8 +54,8 @@ def _write(output: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser, commands = options.root()
     command, request = options.command, options.add_request
-    command(commands, "generate", "render the chart in the current directory (Argo CD runs this)", _generate)
-    discover = command(commands, "discover", "print what a directory holds: helm or directory", _discover)
+    command(commands, "generate", "render the source in the current directory (Argo CD runs this)", _generate)
+    discover = command(commands, "discover", "print what a directory holds, if becalm renders it", _discover)
     discover.add_argument(
         "path", type=Path, nargs="?", default=Path(), metavar="PATH", help="default: this one"
     )
@@ -276,7 +276,7 @@ def _discover(arguments: argparse.Namespace) -> str:
     if not arguments.path.is_dir():
         raise ConfigError("there is no such directory", where=str(arguments.path))
     found = detect.kind(arguments.path)
-    return f"{found}\n" if found in ("helm", "directory") else ""
+    return f"{found}\n" if found else ""
 
 
 def _generate(_: argparse.Namespace) -> str:

@@ -37,10 +37,16 @@ def derived(request: Request, name: str) -> list[Derived]:
         name: KIND/NAME or KIND/NAME/KEY, to see only those; "" for all.
 
     Raises:
-        ConfigError: `name` cannot be read or names nothing.
+        ConfigError: `name` cannot be read or names nothing, or the source is a Kustomization.
         PluginError: as `pipeline.render`.
     """
     wanted = epochs.parse(name, where="--object") if name else None
+    if request.kind == "kustomize":
+        raise ConfigError(
+            "what is derived for the charts of a Kustomization cannot be listed",
+            where=request.path_name,
+            hint="name one of its charts",
+        )
     stabilised = render(request).stabilised
     found = [
         settled

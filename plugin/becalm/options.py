@@ -42,6 +42,9 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_DEFINITIONS_DIR     a directory of the cluster's CustomResourceDefinitions, for their defaults
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
+  BECALM_KUSTOMIZE           kustomize, kubectl, or a path of one (default: the first of them in the PATH)
+  BECALM_KUSTOMIZE_BUILD_OPTIONS  further flags for `kustomize build`, such as --enable-helm
+  BECALM_GIT_PROTOCOLS       what git may fetch remote bases by (default: https:ssh)
   BECALM_REPOSITORY_CONFIG   a repositories.yaml of helm, with credentials for dependencies
   BECALM_REGISTRY_CONFIG     a Docker config.json, with credentials for registries (oci://)
   BECALM_CA_FILE             certificates that repositories and registries are trusted by
@@ -106,8 +109,8 @@ the sidecar. `becalm explain` shows what they do to a chart, and who switched th
   becalm rules test my-rules.yaml   whether its rules do what its examples say
 """
 _DISCOVER = """\
-Prints `helm` for a directory with a Chart.yaml, `directory` for one with other manifests (.yaml, .yml, .json), and
-nothing for any other, a Kustomization too. Argo CD takes text for a yes, so this can be the command of `discover` in
+Prints `helm` for a directory with a Chart.yaml, `kustomize` for one with a kustomization, `chain` for one with both,
+`directory` for one with other manifests (.yaml, .yml, .json), and nothing for any other. Argo CD takes text for a yes, so this can be the command of `discover` in
 plugin.yaml; it needs no seed and no variable. Without `discover`, as becalm comes, only applications that name
 becalm are rendered by it.
 """
@@ -199,6 +202,7 @@ def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     )
     _add_application(parser.add_argument_group("application, the same as in Argo CD"))
     _add_helm(parser.add_argument_group("helm"))
+    _add_kustomize(parser.add_argument_group("the source, and Kustomize"))
     parser.add_argument(
         "--strict", action="store_true", help="refuse inputs that may change between two renders"
     )
@@ -255,6 +259,18 @@ def _add_helm(group: argparse._ArgumentGroup) -> None:
         metavar="S",
         help="seconds for one run of helm (default: 50)",
     )
+
+
+def _add_kustomize(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--source", choices=("helm", "kustomize", "chain", "directory"), default="",
+        help="what PATH is rendered as (default: found out)")  # fmt: skip
+    add("--root", type=Path, metavar="DIR",
+        help="the repository, which nothing may leave (default: for Kustomize the Git checkout)")  # fmt: skip
+    add("--kustomize", default="", metavar="FILE",
+        help="kustomize or kubectl (default: BECALM_KUSTOMIZE, else the first in the PATH)")  # fmt: skip
+    add("--build-options", default="", metavar="OPTIONS",
+        help="flags for `kustomize build` (default: BECALM_KUSTOMIZE_BUILD_OPTIONS)")  # fmt: skip
 
 
 def _add_seed(group: argparse._ArgumentGroup) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from becalm import overlays
+from becalm.cmp.helm_environment import SEED_FILE
 from becalm.copies import Copy, decoded, read_inputs, work_directory
 from becalm.derive import instant
 from becalm.derive.cache import Cache
 from becalm.derive.deriver import Deriver, Issued
 from becalm.derive.labels import Application, app_key
 from becalm.derive.seed import Seed
+from becalm.derive.seed import write as seed_file
 from becalm.derive.windows import Windows
-from becalm.errors import SourceError, Warned
+from becalm.errors import ConfigError, SourceError, Warned
 from becalm.manifests import yamlio
 from becalm.manifests.scalars import Value
 from becalm.normalise import application, packs, policy
@@ -25,8 +28,11 @@ from becalm.normalise.rendered import Cluster
 from becalm.sources import dependencies, detect, directory
 from becalm.sources.chart import ChartTree, label, load_chart
 from becalm.sources.dependencies import Completed, Network
+from becalm.sources.detect import Kind
 from becalm.sources.directory import DirectoryOptions
+from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import Helm, HelmOptions
+from becalm.sources.kustomize import KustomizeTool
 from becalm.templates import functions
 from becalm.templates.files import wants
 
@@ -46,8 +52,9 @@ class Request:
     normalisation rules, `operator`, `app` and `by_hand` say which rules act, `app_scope` is where the app has a say, and
     `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
     change between two renders is an error, not a warning. `network` is what the operator says of downloads, and
-    `pass_credentials` sends a repository's credentials also to other hosts that its index names; `directory` is for a
-    source that is no chart.
+    `pass_credentials` sends a repository's credentials also to other hosts that its index names. `source` says what is
+    rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
+    `tool` says what builds them, and `variables` are those of the program that renders charts for it.
     """
 
     chart: Path
@@ -75,6 +82,25 @@ class Request:
     network: Network = field(default_factory=Network)
     pass_credentials: bool = False
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
+    source: Kind = ""
+    kustomize: KustomizeOptions = field(default_factory=KustomizeOptions)
+    tool: KustomizeTool = field(default_factory=KustomizeTool)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def kind(self) -> Kind:
+        """What is rendered.
+
+        Raises:
+            SourceError: there is nothing of that sort.
+        """
+        recurse = self.directory.recurse
+        return detect.require(self.chart, self.path_name, wanted=self.source, recurse=recurse)
+
+    @property
+    def path_name(self) -> str:
+        """The source for messages: its place in the repository, or its name."""
+        return label(self.chart.absolute(), self.root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +174,20 @@ def select(request: Request) -> Selection:
 
 
 def _stabilised(request: Request) -> _Stable:
-    if _is_directory(request):
+    kind = request.kind
+    if kind == "directory":
         return _Stable(_manifests(request), 0, None, {}, ())
+    if kind == "kustomize":
+        built = _built(request, None)
+        return _Stable(built.output, 0, None, {}, built.warnings)
+    chart = _chart(request)
+    if kind == "helm":
+        return chart
+    built = _built(request, chart.output)
+    return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings))
+
+
+def _chart(request: Request) -> _Stable:
     with _completed(request) as (helm, chart):
         tree, warnings = chart.tree, chart.warnings
         inputs = read_inputs(tree, request.options)
@@ -209,21 +247,41 @@ def deriver_of(request: Request) -> Deriver | None:
 
 
 def render_stock(request: Request) -> str:
-    """What stock helm renders, for comparison."""
-    if _is_directory(request):
+    """What the stock tools render, for comparison."""
+    kind = request.kind
+    if kind == "directory":
         return _manifests(request)
+    if kind == "kustomize":
+        return _built(request, None, is_stock=True).output
     with _completed(request) as (helm, chart):
-        return stock(helm, chart.chart, request)
+        output = stock(helm, chart.chart, request)
+    return output if kind == "helm" else _built(request, output, is_stock=True).output
 
 
-def _is_directory(request: Request) -> bool:
-    where = label(request.chart, request.root)
-    return detect.require(request.chart, where, recurse=request.directory.recurse) == "directory"
+def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> overlays.Built:
+    """A Kustomization with the output of the chart beside it; with `is_stock`, the real helm inflates charts."""
+    with work_directory() as work:
+        overlay = overlays.Overlay(
+            app=request.chart, root=request.root or detect.repository(request.chart), where=request.path_name,
+            options=request.kustomize, tool=request.tool, path=request.path, timeout=request.timeout,
+            network=request.network, variables=_variables(request, work),
+            helm_command=request.helm if is_stock else "", chart=chart,
+        )  # fmt: skip
+        return overlays.build(overlay, work, strict=request.strict)
+
+
+def _variables(request: Request, work: Path) -> Mapping[str, str]:
+    """What becalm-helm reads; a seed that no variable names is put into a file that nothing of the app's reaches."""
+    if request.seed is None or SEED_FILE in request.variables or not request.tool.inflates:
+        return request.variables
+    file = work / "seed"
+    file.touch(mode=0o600)
+    file.write_bytes(seed_file(request.seed))
+    return {**request.variables, SEED_FILE: str(file)}
 
 
 def _manifests(request: Request) -> str:
-    where = label(request.chart, request.root)
-    return directory.read(request.chart, request.directory, root=request.root, where=where)
+    return directory.read(request.chart, request.directory, root=request.root, where=request.path_name)
 
 
 def stock(helm: Helm, chart: Path, request: Request) -> str:
@@ -252,8 +310,15 @@ def audit(chart: Path) -> list[Call]:
     """
     from becalm.templates.audit import calls  # noqa: PLC0415  # only this command needs it
 
-    if detect.kind(chart) == "directory":
+    kind = detect.kind(chart)
+    if kind == "directory":
         return []
+    if kind == "kustomize":
+        raise ConfigError(
+            "a Kustomization has no calls of its own",
+            where=chart.name,
+            hint="audit the charts that it inflates",
+        )
     tree = load_chart(chart, root=None)
     inputs = read_inputs(tree, HelmOptions(release="audit", namespace=""))
     return [
@@ -270,7 +335,7 @@ def default_values(chart: Path) -> dict[str, Value]:
         SourceError: there is no chart that can be read.
         ManifestError: the file is no YAML.
     """
-    if detect.kind(chart) != "helm":
+    if detect.kind(chart) not in ("helm", "chain"):
         return {}
     tree = load_chart(chart, root=None)
     if not tree.has("values.yaml"):

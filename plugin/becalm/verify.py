@@ -140,7 +140,7 @@ def _separate(number: int, request: Request, arguments: Sequence[str], seed: byt
 def _rows(request: Request, result: Result) -> list[Row]:
     rows = [
         Row(function=call.function, place=f"{call.file}:{call.line}", lands=ANSWERS[call.treatment])
-        for call in audit(request.chart)
+        for call in (audit(request.chart) if request.kind in ("helm", "chain") else ())
         if call.treatment in ANSWERS
     ]
     stabilised = result.stabilised

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from becalm.cmp import environment, parameters, substitution
+from becalm import asked
+from becalm.cmp import environment, helm_environment, parameters
 from becalm.cmp.environment import ApplicationEnvironment
 from becalm.config import load
 from becalm.derive import clock, instant, seed, windows
@@ -19,10 +20,12 @@ from becalm.errors import ConfigError
 from becalm.normalise.policy import Say, Scope
 from becalm.normalise.rules import Match
 from becalm.pipeline import Request
-from becalm.sources import value_files
+from becalm.sources import detect, kustomize
 from becalm.sources.dependencies import Network
 from becalm.sources.directory import DirectoryOptions
+from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import HelmOptions
+from becalm.sources.kustomize import KustomizeTool
 
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?[A-Za-z0-9]+")
 _SEED_FILE = "/etc/becalm/seed"
@@ -42,9 +45,9 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         arguments.certificate_margin,
         arguments.certificate_anchor,
     )
-    return Request(
+    request = Request(
         chart=arguments.chart,
-        root=None,
+        root=arguments.root.resolve() if arguments.root else None,
         options=HelmOptions(
             release=arguments.app,
             namespace=arguments.namespace,
@@ -80,6 +83,30 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         directory=DirectoryOptions(
             recurse=arguments.recurse, include=arguments.include, exclude=arguments.exclude
         ),
+        source=arguments.source,
+        kustomize=KustomizeOptions(
+            kube_version=arguments.kube_version, api_versions=tuple(arguments.api_versions)
+        ),
+        tool=_tool(variables, binary=arguments.kustomize, build_options=arguments.build_options),
+    )
+    return replace(request, variables=_written(request))
+
+
+def _written(request: Request) -> dict[str, str]:
+    """What `generate` would find in its environment for a request."""
+    app, chosen = request.application, request.windows
+    anchor = "" if chosen.anchor is None else instant.written(chosen.anchor)
+    return helm_environment.written(
+        name=app.name,
+        project=app.project,
+        namespace=app.namespace,
+        cluster=app.cluster,
+        instant=request.instant,
+        windows=(str(chosen.fraction), str(chosen.margin), anchor),
+        epoch=request.epoch,
+        item_epochs=request.item_epochs,
+        cache="" if request.cache is None else str(request.cache),
+        helm=request.helm,
     )
 
 
@@ -129,6 +156,10 @@ def as_arguments(request: Request) -> list[str]:
         *(["--recurse"] if request.directory.recurse else []),
         f"--include={request.directory.include}",
         f"--exclude={request.directory.exclude}",
+        *([f"--root={request.root}"] if request.root else []),
+        *([f"--source={request.source}"] if request.source else []),
+        f"--kustomize={request.tool.binary}",
+        f"--build-options={request.tool.written}",
     ]
 
 
@@ -142,7 +173,15 @@ def from_environment() -> Request:
     app = environment.read(variables)
     directory = Path.cwd()
     root = environment.repository_root(directory, variables)
-    options = _helm_options(app, variables, directory, root)
+    source = app.parameters.source
+    kind = detect.require(
+        directory,
+        directory.relative_to(root).as_posix(),
+        wanted=source,
+        recurse=app.parameters.recurse,
+    )
+    asked.refuse_foreign(app.parameters, kind)
+    options = asked.helm(app, variables, directory, root)
     definitions = variables.get("BECALM_DEFINITIONS_DIR", "")
     return replace(
         _identified(app, variables, chart=directory, root=root, options=options),
@@ -151,6 +190,12 @@ def from_environment() -> Request:
         app=(Say(where=f"the parameter {parameters.RULES}", switches=app.parameters.rules),),
         app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
         definitions=load.definition_files(Path(definitions)) if definitions else (),
+        source=source,
+        kustomize=asked.kustomize(
+            app.parameters, variables, kube_version=options.kube_version, api_versions=options.api_versions
+        ),
+        tool=_tool(variables),
+        variables=helm_environment.passed(variables),
     )
 
 
@@ -220,58 +265,6 @@ def _identified(
             exclude=app.parameters.exclude,
         ),
     )
-
-
-def _helm_options(
-    app: ApplicationEnvironment, variables: Mapping[str, str], directory: Path, root: Path
-) -> HelmOptions:
-    """What Argo CD's own Helm source would tell helm (reposerver/repository, `helmTemplate`)."""
-    helm = app.parameters.helm
-
-    def expanded(text: str) -> str:
-        return substitution.expand(text, variables)
-
-    where = f"{parameters.WHERE}: valueFiles"
-    value_files.refuse_other_sources(helm.value_files, substitution.NAMES, where=where)
-    files = value_files.resolve(
-        [expanded(name) for name in helm.value_files],
-        app=directory,
-        root=root,
-        ignore_missing=helm.ignore_missing_value_files,
-        where=where,
-    )
-    where = f"{parameters.WHERE}: fileParameters"
-    contents = {
-        name: value_files.single(expanded(path), app=directory, root=root, where=where)
-        for name, path in helm.file_parameters.items()
-    }
-    return HelmOptions(
-        release=helm.release_name or app.release,
-        namespace=helm.namespace or app.namespace,
-        values=tuple(files),
-        inline=helm.values,
-        sets=_assignments(helm.parameters, expanded),
-        set_strings=_assignments(helm.string_parameters, expanded),
-        set_files=tuple(f"{name}={_without_commas(str(path))}" for name, path in sorted(contents.items())),
-        kube_version=helm.kube_version or app.kube_version,
-        api_versions=helm.api_versions or app.api_versions,
-        skip_crds=helm.skip_crds,
-        skip_tests=helm.skip_tests,
-        skip_schema_validation=helm.skip_schema_validation,
-    )
-
-
-def _assignments(pairs: Mapping[str, str], expanded: Callable[[str], str]) -> tuple[str, ...]:
-    return tuple(f"{name}={_without_commas(expanded(value))}" for name, value in sorted(pairs.items()))
-
-
-_BARE_COMMA = re.compile(r"(?<!\\),")
-
-
-def _without_commas(value: str) -> str:
-    """A value whose commas end nothing, but for a list in braces (util/helm/cmd.go, `cleanSetParameters`)."""
-    is_list = value.startswith("{") and value.endswith("}")
-    return value if is_list else _BARE_COMMA.sub(r"\\,", value)
 
 
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy")
@@ -361,3 +354,17 @@ def _item_epochs(items: Sequence[str]) -> dict[str, str]:
             )
         found[name] = epoch
     return found
+
+
+def _tool(variables: Mapping[str, str], *, binary: str = "", build_options: str = "") -> KustomizeTool:
+    """What the operator says of Kustomize; options of a person's win.
+
+    Raises:
+        ConfigError: a variable is wrong.
+    """
+    return kustomize.tool(
+        binary or variables.get("BECALM_KUSTOMIZE", ""),
+        build_options or variables.get("BECALM_KUSTOMIZE_BUILD_OPTIONS", ""),
+        variables.get(kustomize.HELM_COMMAND, ""),
+        variables.get("BECALM_GIT_PROTOCOLS", ""),
+    )

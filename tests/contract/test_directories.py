@@ -115,7 +115,12 @@ def test_globs_are_argo_cds(app, options, wanted):
         ({}, {"exclude": "{a,b}" * 20}, 2, "directory.exclude: the glob has too many alternatives"),
         ({}, {"include": "[z-a]"}, 2, "renders to nothing"),
         ({"a" * 200 + ".yaml": ""}, {"include": "*a" * 1000 + "b"}, 2, "renders to nothing"),
-        ({"kustomization.yaml": "resources: []\n"}, {}, 3, "apps/web: Kustomizations are not rendered yet"),
+        (
+            {"kustomization.yaml": "resources: []\n"},
+            {"recurse": "true"},
+            2,
+            "directory.recurse: the parameter is for plain manifests, and this is a Kustomization",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_an_error(app, files, options, code, words):
@@ -161,8 +166,10 @@ def test_render_verify_and_explain_read_directories(app):
 def test_what_a_directory_holds_is_discovered(app, tmp_path):
     assert becalm("discover", cwd=app).stdout == "directory\n"
     (app / "kustomization.yml").write_text("")
-    assert becalm("discover", cwd=app).stdout == ""
+    assert becalm("discover", cwd=app).stdout == "kustomize\n"
     (app / "Chart.yaml").write_text("")
+    assert becalm("discover", cwd=app).stdout == "chain\n"
+    (app / "kustomization.yml").unlink()
     assert becalm("discover", cwd=app).stdout == "helm\n"
     (tmp_path / "empty").mkdir()
     done = becalm("discover", tmp_path / "empty", cwd=app)
@@ -175,7 +182,7 @@ def test_an_empty_directory_is_an_error_that_says_what_was_looked_for(app, tmp_p
     done = becalm("render", tmp_path / "empty", "--app=a", "--namespace=n", cwd=app)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith(
-        "Error: empty: there is no Chart.yaml, and no .yaml, .yml or .json file, in this"
+        "Error: empty: there is no Chart.yaml, no kustomization.yaml, kustomization.yml, Kustomization, and no .yaml,"
     )
     done = becalm("parameters", "--dynamic", cwd=app)
     assert (done.returncode, done.stdout) == (0, "[]\n")

@@ -10,8 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
+from becalm.cmp import kustomize_parameters
+from becalm.cmp.kustomize_parameters import KustomizeParameters
 from becalm.config.schema import first_error, packaged
 from becalm.errors import ConfigError, nearest
 
@@ -19,6 +21,7 @@ EPOCH = "becalm.epoch"
 EPOCHS = "becalm.epochs"
 SEED = "becalm.seed"
 RULES = "becalm.rules"
+SOURCE = "becalm.source"
 WHERE = "source.plugin.parameters"
 #: The field of a parameter that holds its value, by its type in the schema
 #: (pkg/apis/application/v1alpha1/types.go, ApplicationSourcePluginParameter).
@@ -51,7 +54,10 @@ class HelmParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What is set: the app's epoch, epochs by item, the seed to stay on, switches of rules, helm; else empty."""
+    """What is set: the app's epoch, epochs by item, the seed to stay on, switches of rules, helm; else empty.
+
+    `source` is the kind of the source, and `given` are the names of all that is set.
+    """
 
     epoch: str = ""
     epochs: Mapping[str, str] = field(default_factory=dict)
@@ -61,6 +67,9 @@ class Parameters:
     recurse: bool = False
     include: str = ""
     exclude: str = ""
+    source: Literal["helm", "kustomize", "chain", "directory", ""] = ""
+    kustomize: KustomizeParameters = field(default_factory=KustomizeParameters)
+    given: frozenset[str] = frozenset()
 
 
 def read(text: str) -> Parameters:
@@ -111,6 +120,9 @@ def read(text: str) -> Parameters:
         recurse=found.get("directory.recurse") == "true",
         include=found.get("directory.include", ""),
         exclude=found.get("directory.exclude", ""),
+        source=found.get(SOURCE, ""),
+        kustomize=kustomize_parameters.read(found),
+        given=frozenset(found),
     )
 
 

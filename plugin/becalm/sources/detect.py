@@ -7,45 +7,86 @@ from typing import Literal
 
 from becalm.errors import SourceError
 
-Kind = Literal["helm", "kustomize", "directory", ""]
+Kind = Literal["helm", "kustomize", "chain", "directory", ""]
 #: The names that Kustomize looks for (sigs.k8s.io/kustomize, api/konfig, `RecognizedKustomizationFileNames`).
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 #: What Argo CD's own source of plain directories reads (reposerver/repository, `manifestFile`).
 MANIFESTS = (".yaml", ".yml", ".json", ".jsonnet")
+CHART = "Chart.yaml"
 
 
 def kind(path: Path, *, recurse: bool = False) -> Kind:
-    """A chart (Chart.yaml, or an archive), else a Kustomization, else manifests; "" for nothing of these.
+    """What is there: a chart, a Kustomization, both (a chain), else manifests; "" for nothing of these.
 
     Args:
-        path: a directory or a file.
+        path: a directory or a file; a file is a packed chart.
         recurse: whether manifests further below count.
     """
-    if not path.is_dir() or (path / "Chart.yaml").is_file():
+    if not path.is_dir():
         return "helm"
+    has_chart = (path / CHART).is_file()
     if any((path / name).is_file() for name in KUSTOMIZATIONS):
-        return "kustomize"
+        return "chain" if has_chart else "kustomize"
+    if has_chart:
+        return "helm"
     found = path.rglob("*") if recurse else path.iterdir()
     return "directory" if any(one.suffix in MANIFESTS and one.is_file() for one in found) else ""
 
 
-def require(path: Path, where: str, *, recurse: bool = False) -> Kind:
+def require(path: Path, where: str, *, wanted: Kind = "", recurse: bool = False) -> Kind:
     """The kind of a source that becalm renders.
 
+    Args:
+        path: a directory or a file.
+        where: the same for messages.
+        wanted: what the application or a person says it is; "" to look.
+        recurse: whether manifests further below count.
+
     Raises:
-        SourceError: it holds nothing of that sort.
+        SourceError: it holds nothing of that sort, or more than one kustomization file.
     """
-    found = kind(path, recurse=recurse)
-    if found == "kustomize":
-        raise SourceError(
-            "Kustomizations are not rendered yet",
-            where=where,
-            hint="render it with Argo CD's own Kustomize, and its charts with becalm-helm",
-        )
+    found = wanted or kind(path, recurse=recurse)
     if not found:
         raise SourceError(
-            "there is no Chart.yaml, and no .yaml, .yml or .json file, in this directory",
+            f"there is no {CHART}, no {', '.join(KUSTOMIZATIONS)}, and no .yaml, .yml or .json file, in this directory",
             where=where,
             hint="check the path, or set directory.recurse for what is further below",
         )
+    if found in ("helm", "chain") and path.is_dir() and not (path / CHART).is_file():
+        raise SourceError(
+            f"there is no {CHART} in this directory", where=where, hint="check the path, or becalm.source"
+        )
+    if found in ("kustomize", "chain"):
+        kustomization(path, where)
+    if found == "directory" and not path.is_dir():
+        raise SourceError("this is no directory", where=where, hint="check the path, or becalm.source")
     return found
+
+
+def kustomization(directory: Path, where: str) -> Path:
+    """The kustomization file of a directory.
+
+    Raises:
+        SourceError: there is none, or more than one.
+    """
+    found = [directory / name for name in KUSTOMIZATIONS if (directory / name).is_file()]
+    if not found:
+        raise SourceError(
+            f"there is no {', '.join(KUSTOMIZATIONS)} in this directory",
+            where=where,
+            hint="check the path, or becalm.source",
+        )
+    if len(found) > 1:
+        # As Kustomize has it (kustomize/commands/internal/kustfile, `validate`; api/internal/target).
+        raise SourceError(
+            f"there is more than one kustomization file: {' and '.join(path.name for path in found)}",
+            where=where,
+            hint="keep one of them",
+        )
+    return found[0]
+
+
+def repository(directory: Path) -> Path:
+    """The Git checkout around a directory, else the directory itself."""
+    real = directory.resolve()
+    return next((one for one in (real, *real.parents) if (one / ".git").exists()), real)

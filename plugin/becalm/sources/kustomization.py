@@ -1,0 +1,230 @@
+"""Kustomizations as files: read, with the usual names of fields, and everything that they refer to.
+
+Kustomize itself guards single files, but no directories, and an operator may switch its guard off; here nothing may
+lead out of the repository. What is on other servers is listed, with whether it stays what it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from becalm.errors import ManifestError, SourceError, Warned
+from becalm.manifests import yamlio
+from becalm.sources import repospec
+from becalm.sources.detect import KUSTOMIZATIONS, kustomization
+from becalm.sources.edits import get
+
+_MIB = 1024 * 1024
+_MOST_BYTES = 16 * _MIB
+_MOST = 2000
+_EXACT = re.compile(r"=?\s*v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+_FIELDS = (
+    "apiVersion", "kind", "metadata", "openapi", "namePrefix", "nameSuffix", "namespace", "commonLabels", "labels",
+    "commonAnnotations", "patchesStrategicMerge", "patchesJson6902", "patches", "images", "imageTags", "replacements",
+    "replicas", "vars", "sortOptions", "resources", "components", "crds", "bases", "configMapGenerator",
+    "secretGenerator", "helmGlobals", "helmCharts", "helmChartInflationGenerator", "generatorOptions",
+    "configurations", "generators", "transformers", "validators", "buildMetadata",
+)  # fmt: skip
+_NAMES = {name.lower(): name for name in _FIELDS}
+#: Lists of references to files; those of the second also to directories and repositories.
+_LISTS = (
+    "resources",
+    "bases",
+    "components",
+    "crds",
+    "configurations",
+    "generators",
+    "transformers",
+    "validators",
+)
+_CLONED = ("resources", "bases", "components", "generators", "transformers", "validators")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachable:
+    """What a kustomization refers to, with those that it refers to.
+
+    `warnings` are for what may be something else tomorrow; `has_remotes` says whether anything is on other servers.
+    """
+
+    warnings: tuple[Warned, ...]
+    has_remotes: bool
+
+
+def read(directory: Path, where: str) -> dict[str, Any]:
+    """The kustomization of a directory, its fields by their usual names.
+
+    Raises:
+        SourceError: there is none, or more than one, or it cannot be read.
+    """
+    path = kustomization(directory, where)
+    place = f"{where}/{path.name}"
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        raise SourceError("the file cannot be read", where=place, hint="it has to be UTF-8") from error
+    if len(data) > _MOST_BYTES:
+        raise SourceError(f"the file is larger than {_MOST_BYTES // _MIB} MiB", where=place)
+    try:
+        value = yamlio.load(text, where=place)
+    except ManifestError as error:
+        raise SourceError(error.what, where=error.where, hint=error.hint) from error
+    if value is not None and not isinstance(value, dict):
+        raise SourceError("the kustomization is no map", where=place, hint="see Kustomize's reference")
+    found: dict[str, Any] = {}
+    for key, content in (value or {}).items():
+        # Go's encoding/json does not look at the case.
+        name = _NAMES.get(key.lower(), key)
+        if name in found:
+            raise SourceError(
+                f"the field {name!r} is there in two spellings", where=place, hint="keep one of them"
+            )
+        found[name] = content
+    return found
+
+
+def reachable(app: Path, root: Path, content: Mapping[str, Any], where: str) -> Reachable:
+    """Look at everything local that a kustomization refers to.
+
+    Args:
+        app: its directory.
+        root: the repository.
+        content: the kustomization, edited.
+        where: the directory, for messages.
+
+    Raises:
+        SourceError: something leads out of the repository, or is refused, or a kustomization cannot be read.
+    """
+    walk = _Walk(root=Path(os.path.realpath(root)))
+    real = Path(os.path.realpath(app))
+    walk.inside(real, kustomization(real, where).name, where)
+    walk.look(real, content, where)
+    return Reachable(warnings=tuple(dict.fromkeys(walk.warnings)), has_remotes=walk.has_remotes)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    root: Path
+    warnings: list[Warned] = field(default_factory=list)
+    has_remotes: bool = False
+    seen: set[Path] = field(default_factory=set)
+
+    def look(self, directory: Path, content: Mapping[str, Any], where: str) -> None:
+        """One kustomization, and those below it; each directory once."""
+        self.seen.add(directory)
+        if len(self.seen) > _MOST:
+            raise SourceError(f"there are more than {_MOST} kustomizations", where=where)
+        for name, text in _references(content):
+            place = f"{where}: {name}"
+            is_clone = name in _CLONED and repospec.parse(text) is not None
+            if repospec.is_remote_file(text) or (is_clone and not (directory / text).is_file()):
+                self._remote(text, place)
+                continue
+            target = self.inside(directory, text, place)
+            if name not in _CLONED or target in self.seen or not target.is_dir():
+                continue
+            if any((target / one).is_file() for one in KUSTOMIZATIONS):  # else Kustomize says so
+                below = target.relative_to(self.root).as_posix()
+                self.inside(target, kustomization(target, below).name, place)
+                self.look(target, read(target, below), below)
+        for chart in _charts(content):
+            self._chart(chart, f"{where}: helmCharts")
+
+    def inside(self, directory: Path, text: str, place: str) -> Path:
+        """A local path with its links followed."""
+        target = self.root.parent if "\0" in text else Path(os.path.realpath(directory / text))
+        if text.startswith("/") or not target.is_relative_to(self.root):
+            raise SourceError(
+                f"{text[:200]!r} leads out of the repository", where=place, hint="keep it in the repository"
+            )
+        return target
+
+    def _remote(self, text: str, place: str) -> None:
+        self.has_remotes = True
+        spec = repospec.parse(text)
+        parts = (spec.ref, spec.clone.partition("://")[2] or spec.clone) if spec else ()
+        if any(part.startswith("-") for part in parts):
+            raise SourceError(
+                f"{repospec.shown(text)!r} would become an option of git",
+                where=place,
+                hint="correct the address",
+            )
+        if not repospec.is_pinned(text):
+            self.warnings.append(
+                Warned(
+                    f"{repospec.shown(text)!r} names no commit and no version, so it may be something else tomorrow",
+                    where=place,
+                    hint="add ?ref= with a full commit or a tag such as v1.2.3",
+                )
+            )
+
+    def _chart(self, chart: Mapping[str, Any], place: str) -> None:
+        if not get(chart, "repo"):
+            return
+        self.has_remotes = True
+        name, version = (str(get(chart, key) or "") for key in ("name", "version"))
+        if _EXACT.fullmatch(version.strip()) is None:
+            self.warnings.append(
+                Warned(
+                    f"the chart {name[:100]!r} has no exact version, so another one may be fetched tomorrow",
+                    where=place,
+                    hint="write a version such as 1.2.3",
+                )
+            )
+
+
+def _charts(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from _entries(content.get("helmCharts"))
+    for entry in _entries(content.get("helmChartInflationGenerator")):
+        yield {
+            "name": get(entry, "chartName"),
+            "version": get(entry, "chartVersion"),
+            "repo": get(entry, "chartRepoUrl"),
+        }
+
+
+def _references(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The fields that name files, directories or repositories, and the names; no text that stands in itself."""
+    for name in (*_LISTS, "patchesStrategicMerge"):
+        yield from ((name, text) for text in _texts(content.get(name)) if not _is_inline(text))
+    for name, keys in (
+        ("openapi", ("path",)),
+        ("patches", ("path",)),
+        ("patchesJson6902", ("path",)),
+        ("replacements", ("path",)),
+        ("configMapGenerator", ("env",)),
+        ("secretGenerator", ("env",)),
+        ("helmCharts", ("valuesFile",)),
+        ("helmGlobals", ("chartHome", "configHome")),
+        ("helmChartInflationGenerator", ("chartHome", "helmHome", "values")),
+    ):
+        for entry in _entries(content.get(name)):
+            yield from ((name, text) for text in _texts([get(entry, key) for key in keys]))
+    for name in ("configMapGenerator", "secretGenerator"):
+        for entry in _entries(content.get(name)):
+            files = [text.rpartition("=")[2] for text in _texts(get(entry, "files"))]
+            yield from ((name, text) for text in (*files, *_texts(get(entry, "envs"))))
+    for entry in _entries(content.get("helmCharts")):
+        yield from (("helmCharts", text) for text in _texts(get(entry, "additionalValuesFiles")))
+
+
+def _is_inline(text: str) -> bool:
+    return "\n" in text or text.lstrip().startswith("{")
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for text in value if isinstance(text, str) and text] if isinstance(value, list) else []
+
+
+def _entries(value: Any) -> list[Mapping[str, Any]]:
+    """The maps of a list; of a map, itself."""
+    if isinstance(value, dict):
+        return [value]
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
