@@ -78,7 +78,9 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
     chart_file = ""
     if overlay.chart is not None:
         content, chart_file = _with_chart(content, app, overlay.where)
-    seen = kustomization.reachable(app, root, content, overlay.where)
+    seen = kustomization.reachable(
+        app, root, content, overlay.where, reads_anything=overlay.tool.reads_anything
+    )
     for warned in seen.warnings if strict else ():
         raise warned.error()
     tree = work / "tree"

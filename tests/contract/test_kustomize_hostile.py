@@ -9,6 +9,7 @@ import pytest
 import yaml
 from kustomize_cases import BASE, PLAIN, array, pairs, text, write
 from test_kustomize_parameters import fingerprint, generate
+from test_kustomize_remotes import git
 
 MARK = "stolen"
 OPTIONS = [
@@ -167,6 +168,62 @@ def test_kustomizations_stay_in_the_repository_and_run_nothing(repository, conte
     })  # fmt: skip
     done = harmless(repository, BECALM_KUSTOMIZE_BUILD_OPTIONS=restrictor, HOME=str(app))
     assert done.returncode != 0
+
+
+GENERATORS = [
+    "generators: [generator.yaml]",
+    "generators: [folder]",
+    "generators: [list.yaml]",
+    "generators: [utf16.yaml]",
+    "generators: ['--- {apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: x}, files: [<FILE>]}']",
+    "generators: ['{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: x}, FILES: [<FILE>]}']",
+    "generators: ['&a {apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: x}, files: [<FILE>]}']",
+    'transformers: ["apiVersion: builtin\\nkind: PatchTransformer\\nmetadata: {name: x}\\npath: <FILE>\\n"]',
+    "resources: ['file://FAR//base?ref=v1.0.0']",
+]
+
+
+@pytest.mark.parametrize("content", GENERATORS)
+def test_where_kustomize_does_not_guard_files_becalm_does(repository, tmp_path, content):
+    """With the operator's LoadRestrictionsNone, Kustomize itself would read the file."""
+    secret = tmp_path / "outside" / "a.yaml"
+    generator = f"apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {{name: x}}\nfiles: [k={secret}]\n"
+    far = write(
+        tmp_path / "far",
+        {"base/kustomization.yaml": f"configMapGenerator: [{{name: x, files: [{secret}]}}]\n"},
+    )
+    git(far, "init", "-q", "-b", "main")
+    git(far, "add", "base")
+    git(far, "commit", "-qm", "one")
+    git(far, "tag", "v1.0.0")
+    listed = {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(generator)]}
+    write(repository, {
+        "apps/web/generator.yaml": generator, "apps/web/folder/kustomization.yaml": "resources: [generator.yaml]\n",
+        "apps/web/folder/generator.yaml": generator, "apps/web/list.yaml": yaml.safe_dump(listed),
+        "apps/web/kustomization.yaml": content.replace("<FILE>", str(secret)).replace("FAR", str(far)) + "\n",
+    })  # fmt: skip
+    (repository / "apps" / "web" / "utf16.yaml").write_bytes(generator.encode("utf-16"))
+    done = harmless(
+        repository,
+        BECALM_KUSTOMIZE_BUILD_OPTIONS="--load-restrictor LoadRestrictionsNone",
+        BECALM_GIT_PROTOCOLS="file",
+    )
+    assert done.returncode == 3
+    assert "with LoadRestrictionsNone, " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_guard_transformers_and_files_of_the_repository_work(repository):
+    write(repository, {
+        "apps/web/prefix.yaml": (
+            "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: x}\nprefix: p-\n"
+            "fieldSpecs: [{path: metadata/name}]\n"
+        ),
+        "apps/web/kustomization.yaml": "resources: [../../base/all.yaml]\ntransformers: [prefix.yaml]\n",
+    })  # fmt: skip
+    done = harmless(repository, BECALM_KUSTOMIZE_BUILD_OPTIONS="--load-restrictor=LoadRestrictionsNone")
+    assert done.returncode == 0, done.stderr
+    assert "name: p-web" in done.stdout
 
 
 def test_the_file_itself_may_not_be_a_link_that_leads_out(repository):

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from becalm.errors import ManifestError, SourceError, Warned
-from becalm.manifests import yamlio
+from becalm.manifests import stream, yamlio
 from becalm.sources import repospec
 from becalm.sources.detect import KUSTOMIZATIONS, kustomization
 from becalm.sources.edits import get
+from becalm.sources.tree import read_file
 
-_MIB = 1024 * 1024
-_MOST_BYTES = 16 * _MIB
+_MOST_BYTES = 16 * 1024 * 1024
 _MOST = 2000
 _EXACT = re.compile(r"=?\s*v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
 _FIELDS = (
@@ -43,6 +43,12 @@ _LISTS = (
     "validators",
 )
 _CLONED = ("resources", "bases", "components", "generators", "transformers", "validators")
+_PLUGINS = ("generators", "transformers", "validators")
+#: Fields by which Kustomize's own generators and transformers read files (api/internal/builtins).
+_READING = frozenset((
+    "files", "envs", "env", "path", "paths", "replacements", "valuesfile", "additionalvaluesfiles", "values",
+    "charthome", "confighome", "helmhome", "chartdir",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +71,9 @@ def read(directory: Path, where: str) -> dict[str, Any]:
     path = kustomization(directory, where)
     place = f"{where}/{path.name}"
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except (OSError, UnicodeError) as error:
+        text = read_file(path, place, _MOST_BYTES).decode("utf-8-sig")
+    except UnicodeError as error:
         raise SourceError("the file cannot be read", where=place, hint="it has to be UTF-8") from error
-    if len(data) > _MOST_BYTES:
-        raise SourceError(f"the file is larger than {_MOST_BYTES // _MIB} MiB", where=place)
     try:
         value = yamlio.load(text, where=place)
     except ManifestError as error:
@@ -90,7 +92,9 @@ def read(directory: Path, where: str) -> dict[str, Any]:
     return found
 
 
-def reachable(app: Path, root: Path, content: Mapping[str, Any], where: str) -> Reachable:
+def reachable(
+    app: Path, root: Path, content: Mapping[str, Any], where: str, *, reads_anything: bool
+) -> Reachable:
     """Look at everything local that a kustomization refers to.
 
     Args:
@@ -98,11 +102,12 @@ def reachable(app: Path, root: Path, content: Mapping[str, Any], where: str) -> 
         root: the repository.
         content: the kustomization, edited.
         where: the directory, for messages.
+        reads_anything: whether Kustomize does not guard files; then what cannot be looked at from here is refused.
 
     Raises:
         SourceError: something leads out of the repository, or is refused, or a kustomization cannot be read.
     """
-    walk = _Walk(root=Path(os.path.realpath(root)))
+    walk = _Walk(root=Path(os.path.realpath(root)), reads_anything=reads_anything)
     real = Path(os.path.realpath(app))
     walk.inside(real, kustomization(real, where).name, where)
     walk.look(real, content, where)
@@ -112,6 +117,7 @@ def reachable(app: Path, root: Path, content: Mapping[str, Any], where: str) -> 
 @dataclass(slots=True, kw_only=True)
 class _Walk:
     root: Path
+    reads_anything: bool
     warnings: list[Warned] = field(default_factory=list)
     has_remotes: bool = False
     seen: set[Path] = field(default_factory=set)
@@ -128,12 +134,17 @@ class _Walk:
                 self._remote(text, place)
                 continue
             target = self.inside(directory, text, place)
+            if self.reads_anything and name in _PLUGINS:
+                self._plugin(target, place)
             if name not in _CLONED or target in self.seen or not target.is_dir():
                 continue
             if any((target / one).is_file() for one in KUSTOMIZATIONS):  # else Kustomize says so
                 below = target.relative_to(self.root).as_posix()
                 self.inside(target, kustomization(target, below).name, place)
                 self.look(target, read(target, below), below)
+        for name in _PLUGINS if self.reads_anything else ():
+            for text in filter(_is_inline, _texts(content.get(name))):
+                self._reads_no_file(text, f"{where}: {name}")
         for chart in _charts(content):
             self._chart(chart, f"{where}: helmCharts")
 
@@ -146,8 +157,32 @@ class _Walk:
             )
         return target
 
+    def _plugin(self, target: Path, place: str) -> None:
+        """A generator or the like in a file: what it reads, nobody guards."""
+        if not target.is_file():
+            raise _unguarded("a generator or transformer that is no file", place)
+        try:
+            text = read_file(target, place, _MOST_BYTES).decode()
+        except UnicodeError as error:
+            raise _unguarded("a generator or transformer that is not UTF-8", place) from error
+        self._reads_no_file(text, place)
+
+    def _reads_no_file(self, text: str, place: str) -> None:
+        try:
+            objects = [yamlio.load(document.text, where=place) for document in stream.split(text)]
+        except ManifestError as error:
+            raise _unguarded("a generator or transformer that cannot be looked at", place) from error
+        while objects:
+            value = objects.pop()
+            for key, below in value.items() if isinstance(value, dict) else ():
+                if str(key).lower() in _READING:
+                    raise _unguarded(f"a generator or transformer with {str(key)[:40]!r}", place)
+                objects += below if str(key).lower() == "items" and isinstance(below, list) else ()
+
     def _remote(self, text: str, place: str) -> None:
         self.has_remotes = True
+        if self.reads_anything:
+            raise _unguarded(f"{repospec.shown(text)!r}", place)
         spec = repospec.parse(text)
         parts = (spec.ref, spec.clone.partition("://")[2] or spec.clone) if spec else ()
         if any(part.startswith("-") for part in parts):
@@ -178,6 +213,14 @@ class _Walk:
                     hint="write a version such as 1.2.3",
                 )
             )
+
+
+def _unguarded(what: str, place: str) -> SourceError:
+    return SourceError(
+        f"with LoadRestrictionsNone, {what} could read any file of the machine",
+        where=place,
+        hint="copy it into the repository as a field of the kustomization, or ask the operator to remove that option",
+    )
 
 
 def _charts(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -40,6 +40,11 @@ class KustomizeTool:
         return any(word in ("--enable-helm", "--enable-helm=true") for word in self.build_options)
 
     @property
+    def reads_anything(self) -> bool:
+        """Whether the operator switched off that Kustomize reads files of a kustomization's own directory only."""
+        return any(word.endswith(("LoadRestrictionsNone", "none")) for word in self.build_options)
+
+    @property
     def written(self) -> str:
         """The build options as text, with the program for charts."""
         command = [f"--helm-command={self.helm_command}"] if self.helm_command else []
