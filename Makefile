@@ -64,8 +64,13 @@ docs: $(STAMP) ## write the pages that are made from the code
 	$(PY) tools/pages.py
 
 .PHONY: tools
-tools: ## fetch the pinned helm and kubectl into .tools (does nothing when they are there)
+tools: ## fetch the pinned helm, kubectl and, where apt can, docker-registry into .tools (nothing when they are there)
 	@$(if $(wildcard $(PY)),$(PY),$(PYTHON)) tools/get_tools.py
+	@$(if $(wildcard $(PY)),$(PY),$(PYTHON)) tools/get_registry.py
+
+.PHONY: kustomize
+kustomize: ## build the Kustomize that recorded what tests expect, with Go, so that they compare with its `edit` too
+	GOBIN=$(CURDIR)/.tools/kustomize-5.8.1 go install sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 
 .PHONY: venv
 venv: $(STAMP) ## make .venv with becalm and what its development needs

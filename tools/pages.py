@@ -1,4 +1,7 @@
-"""Writes docs/catalogue.md and docs/parameters.md from the code: make docs (tests fail when they are stale)."""
+"""Writes docs/catalogue.md, docs/parameters.md and the announcement in plugin.yaml from the code: make docs.
+
+Tests fail when they are stale.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +81,18 @@ def parameters_page() -> str:
     return PARAMETERS + "".join(rows)
 
 
+def announced(text: str) -> str:
+    """plugin.yaml with the static announcement that the schema gives."""
+    before, start, rest = text.partition("    static:\n")
+    _, end, after = rest.partition("    dynamic:\n")
+    lines = []
+    for entry in parameters.announcement():
+        for sign, (key, value) in zip("-" + " " * len(entry), entry.items(), strict=False):
+            is_plain = ": " not in value and value[0].isalnum()
+            lines.append(f"      {sign} {key}: {value if is_plain else json.dumps(value)}\n")
+    return before + start + "".join(lines) + end + after
+
+
 def _when(pack: Pack) -> str:
     return "" if pack.enabled else f" Off until it is switched on: `+{pack.id}`."
 
@@ -102,3 +117,5 @@ def _fields(rule: Rule) -> Iterator[str]:
 if __name__ == "__main__":
     (DOCS / "catalogue.md").write_text(page(), "utf-8")
     (DOCS / "parameters.md").write_text(parameters_page(), "utf-8")
+    plugin = DOCS.parent / "plugin.yaml"
+    plugin.write_text(announced(plugin.read_text("utf-8")), "utf-8")

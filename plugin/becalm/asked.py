@@ -9,17 +9,22 @@ from pathlib import Path
 from becalm.cmp import kustomize_parameters, parameters, substitution
 from becalm.cmp.environment import ApplicationEnvironment
 from becalm.cmp.parameters import Parameters
+from becalm.config import network
 from becalm.errors import ConfigError
-from becalm.sources import value_files
+from becalm.sources import remote_values, value_files
 from becalm.sources.detect import Kind
 from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import HelmOptions
+from becalm.sources.remote_values import RemoteFile
+from becalm.sources.sourcing import RemoteValues
 
 #: Parameters that charts alone have; the others have a meaning for Kustomize, or for becalm.
 _HELM_ONLY = frozenset((
     "releaseName", "valueFiles", "ignoreMissingValueFiles", "values", "valuesObject", "parameters", "stringParameters",
     "fileParameters", "skipCrds", "skipTests", "skipSchemaValidation", "passCredentials",
+    "chart.path", "chart.repository", "chart.name", "chart.version",
 ))  # fmt: skip
+_HELM_VERSIONS = ("", "v3", "v4")
 _KUSTOMIZE_ONLY = frozenset(kustomize_parameters.NAMES)
 _DIRECTORY_ONLY = frozenset(("directory.recurse", "directory.include", "directory.exclude"))
 #: By kind of source: what that is called, and the parameters that do nothing there, with what they are for.
@@ -47,10 +52,26 @@ def refuse_foreign(given: Parameters, kind: Kind) -> None:
             )
 
 
+def require_version(given: Parameters, kind: Kind) -> None:
+    """Refuse a version of helm that Argo CD refuses (util/helm/cmd.go, `NewCmd`); Kustomize's is looked up.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if kind in ("helm", "directory") and given.version not in _HELM_VERSIONS:
+        raise ConfigError(
+            f"{given.version!r} is no version of helm",
+            where=f"{parameters.WHERE}: version",
+            hint="write v3 or v4, or remove it: the operator chooses the helm",
+        )
+
+
 def helm(
     app: ApplicationEnvironment, variables: Mapping[str, str], directory: Path, root: Path
-) -> HelmOptions:
+) -> tuple[HelmOptions, tuple[RemoteValues, ...]]:
     """What Argo CD's own Helm source would tell helm (reposerver/repository, `helmTemplate`).
+
+    Values files from addresses come apart, since they are not here yet.
 
     Args:
         app: the application.
@@ -75,16 +96,17 @@ def helm(
         root=root,
         ignore_missing=asked.ignore_missing_value_files,
         where=where,
+        urls=network.words(variables.get(remote_values.VARIABLE, "")),
     )
     where = f"{parameters.WHERE}: fileParameters"
     contents = {
         name: value_files.single(expanded(path), app=directory, root=root, where=where)
         for name, path in asked.file_parameters.items()
     }
-    return HelmOptions(
+    options = HelmOptions(
         release=asked.release_name or app.release,
         namespace=asked.namespace or app.namespace,
-        values=tuple(files),
+        values=tuple(file for file in files if isinstance(file, Path)),
         inline=asked.values,
         sets=_assignments(asked.parameters, expanded),
         set_strings=_assignments(asked.string_parameters, expanded),
@@ -94,6 +116,10 @@ def helm(
         skip_crds=asked.skip_crds,
         skip_tests=asked.skip_tests,
         skip_schema_validation=asked.skip_schema_validation,
+    )
+    remote = enumerate(files)
+    return options, tuple(
+        RemoteValues(at=at, file=file) for at, file in remote if isinstance(file, RemoteFile)
     )
 
 

@@ -43,17 +43,23 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
   BECALM_KUSTOMIZE           kustomize, kubectl, or a path of one (default: the first of them in the PATH)
+  BECALM_KUSTOMIZE_VERSIONS  others that apps may choose by `version`: "v5.4.3=/path v5.8.1=/path"
   BECALM_KUSTOMIZE_BUILD_OPTIONS  further flags for `kustomize build`, such as --enable-helm
   BECALM_GIT_PROTOCOLS       what git may fetch remote bases by (default: https:ssh)
-  BECALM_REPOSITORY_CONFIG   a repositories.yaml of helm, with credentials for dependencies
+  BECALM_REPOSITORIES_DIR    Argo CD's repository Secrets, as folders of keys or as YAML
+  BECALM_REPOSITORY_CONFIG   a repositories.yaml of helm, with credentials for repositories and names for @name
   BECALM_REGISTRY_CONFIG     a Docker config.json, with credentials for registries (oci://)
-  BECALM_CA_FILE             certificates that repositories and registries are trusted by
-  BECALM_PLAIN_HTTP          "true": allow repositories without TLS
+  BECALM_CA_FILE             certificates that servers are trusted by, instead of the system's
+  BECALM_TLS_CERTS_DIR       certificates by host name, as in argocd-tls-certs-cm
+  BECALM_CHART_REPOSITORIES  prefixes of repositories that apps may name (default: every https:// and oci://)
+  BECALM_VALUES_FILE_URLS    prefixes of addresses of values files that apps may name (default: none)
   BECALM_STRICT              "true": refuse inputs that may change between two renders
+  HTTPS_PROXY, HTTP_PROXY, NO_PROXY  for downloads
 
-An app team can set, in source.plugin.parameters, what Argo CD's own Helm source can (releaseName,
-namespace, valueFiles, values, parameters, ...) and becalm's own (becalm.epoch, becalm.rules, ...):
-`becalm parameters` lists them all, docs/parameters.md explains them.
+An app team can set, in source.plugin.parameters, what Argo CD's own Helm, Kustomize and directory sources can
+(releaseName, valueFiles, images, directory.recurse, ...) and becalm's own (becalm.epoch, becalm.rules, ...):
+`becalm parameters` lists them all, docs/parameters.md explains them. In source.plugin.env it can set RELEASE_NAME,
+NAMESPACE, VALUE_FILES and BECALM_INSTANT; parameters win.
 """
 _RENDER = """\
 Renders a chart as `becalm generate` would in Argo CD, and prints the manifests. The application's
@@ -202,6 +208,7 @@ def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     )
     _add_application(parser.add_argument_group("application, the same as in Argo CD"))
     _add_helm(parser.add_argument_group("helm"))
+    _add_network(parser.add_argument_group("dependencies and charts from elsewhere"))
     _add_kustomize(parser.add_argument_group("the source, and Kustomize"))
     parser.add_argument(
         "--strict", action="store_true", help="refuse inputs that may change between two renders"
@@ -250,8 +257,6 @@ def _add_helm(group: argparse._ArgumentGroup) -> None:
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
     add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
     add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
-    add("--pass-credentials", action="store_true",
-        help="send a repository's credentials also to other hosts that its index names")  # fmt: skip
     add(
         "--timeout",
         type=_seconds,
@@ -259,6 +264,20 @@ def _add_helm(group: argparse._ArgumentGroup) -> None:
         metavar="S",
         help="seconds for one run of helm (default: 50)",
     )
+
+
+def _add_network(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--chart-repository", default="", metavar="URL",
+        help="render a chart from here, https:// or oci://; PATH is the application's directory")  # fmt: skip
+    add("--chart-name", default="", metavar="NAME", help="its name")
+    add("--chart-version", default="", metavar="V", help="its version")
+    add("--repositories", type=Path, metavar="DIR", help="Argo CD's repository Secrets, as folders or YAML")
+    add("--registry-config", type=Path, metavar="FILE", help="a Docker config.json, for registries")
+    add("--repository-config", type=Path, metavar="FILE", help="a repositories.yaml of helm")
+    add("--ca-file", type=Path, metavar="FILE", help="certificates that servers are trusted by")
+    add("--pass-credentials", action="store_true",
+        help="send a repository's credentials also to other hosts that its index names")  # fmt: skip
 
 
 def _add_kustomize(group: argparse._ArgumentGroup) -> None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from becalm.config.network import Network
 from becalm.errors import SourceError, ToolMissingError, Warned
 from becalm.manifests import yamlio
 from becalm.sources import checkout, components, kustomization, repospec
-from becalm.sources.dependencies import Network
 from becalm.sources.detect import KUSTOMIZATIONS
 from becalm.sources.edits import KustomizeOptions, edited
 from becalm.sources.kustomize import HELM_COMMAND, HELM_ROOT, Kustomize, KustomizeTool
@@ -168,9 +168,9 @@ def _beside(name: str) -> str:
 
 
 def _network(network: Network) -> dict[str, str]:
-    found = dict(network.proxies)
-    if network.authorities is not None:
-        found |= {"SSL_CERT_FILE": str(network.authorities), "GIT_SSL_CAINFO": str(network.authorities)}
-    if network.registries is not None:
-        found["HELM_REGISTRY_CONFIG"] = str(network.registries)
+    found = {name: value for key, value in network.proxies.items() for name in (key, key.lower())}
+    if network.ca_file is not None:
+        found |= {"SSL_CERT_FILE": str(network.ca_file), "GIT_SSL_CAINFO": str(network.ca_file)}
+    if network.registry_config is not None:
+        found["HELM_REGISTRY_CONFIG"] = str(network.registry_config)
     return found

@@ -25,14 +25,14 @@ from becalm.normalise import application, packs, policy
 from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
 from becalm.normalise.rendered import Cluster
-from becalm.sources import dependencies, detect, directory
+from becalm.sources import detect, directory, sourcing
 from becalm.sources.chart import ChartTree, label, load_chart
-from becalm.sources.dependencies import Completed, Network
 from becalm.sources.detect import Kind
 from becalm.sources.directory import DirectoryOptions
 from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.sources.kustomize import KustomizeTool
+from becalm.sources.sourcing import Remote, Sources
 from becalm.templates import functions
 from becalm.templates.files import wants
 
@@ -51,9 +51,8 @@ class Request:
     `epochs_where` is the parameter or option that gave the latter. `rule_files` are the operator's packs of
     normalisation rules, `operator`, `app` and `by_hand` say which rules act, `app_scope` is where the app has a say, and
     `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
-    change between two renders is an error, not a warning. `network` is what the operator says of downloads, and
-    `pass_credentials` sends a repository's credentials also to other hosts that its index names. `source` says what is
-    rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
+    change between two renders is an error, not a warning. `remote` is what is not in the directory: a chart from
+    elsewhere, values files, and under which settings they are brought. `source` says what is rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
     `tool` says what builds them, and `variables` are those of the program that renders charts for it.
     """
 
@@ -79,8 +78,7 @@ class Request:
     app_scope: Scope = field(default_factory=Scope)
     definitions: tuple[Path, ...] = ()
     strict: bool = False
-    network: Network = field(default_factory=Network)
-    pass_credentials: bool = False
+    remote: Remote = field(default_factory=Remote)
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
     source: Kind = ""
     kustomize: KustomizeOptions = field(default_factory=KustomizeOptions)
@@ -94,8 +92,13 @@ class Request:
         Raises:
             SourceError: there is nothing of that sort.
         """
-        recurse = self.directory.recurse
-        return detect.require(self.chart, self.path_name, wanted=self.source, recurse=recurse)
+        return detect.require(
+            self.chart,
+            self.path_name,
+            wanted=self.source,
+            recurse=self.directory.recurse,
+            has_chart=self.remote.chart is not None or self.remote.path is not None,
+        )
 
     @property
     def path_name(self) -> str:
@@ -188,11 +191,11 @@ def _stabilised(request: Request) -> _Stable:
 
 
 def _chart(request: Request) -> _Stable:
-    with _completed(request) as (helm, chart):
-        tree, warnings = chart.tree, chart.warnings
+    with _sourced(request) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
+        tree, warnings = sources.tree, sources.warnings
         inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
-            return _Stable(stock(helm, chart.chart, request), helm.runs, None, {}, warnings)
+            return _Stable(stock(helm, sources.chart, request), helm.runs, None, {}, warnings)
         from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
 
         deriver = deriver_of(request)
@@ -203,29 +206,22 @@ def _chart(request: Request) -> _Stable:
         )  # fmt: skip
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
-            stock(helm, chart.chart, request)
+            stock(helm, sources.chart, request)
             raise done.fault or unstable(tree, done)
         issued = {} if deriver is None else deriver.issued
         return _Stable(done.output, helm.runs, done, issued, warnings)
 
 
 @contextmanager
-def _completed(request: Request) -> Iterator[tuple[Helm, Completed]]:
-    """A helm with a private directory, and the chart with what it depends on."""
-    tree = load_chart(request.chart, root=request.root)
+def _sourced(request: Request) -> Iterator[tuple[Helm, Request, Sources]]:
+    """A helm with a private directory, the request with all its values files here, and the chart that lacks nothing."""
+    remote = replace(
+        request.remote, project=request.application.project, cache=request.cache, strict=request.strict
+    )
     with work_directory() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
-        completed = dependencies.complete(
-            tree,
-            request.chart.resolve(),
-            root=request.root,
-            helm=helm,
-            network=request.network,
-            pass_credentials=request.pass_credentials,
-        )
-        for warned in completed.warnings if request.strict else ():
-            raise warned.error()
-        yield helm, completed
+        found = sourcing.obtain(request.chart, request.root, request.options.values, remote, helm)
+        yield helm, replace(request, options=replace(request.options, values=found.values)), found
 
 
 def unstable(tree: ChartTree, done: Stabilised) -> SourceError:
@@ -253,8 +249,8 @@ def render_stock(request: Request) -> str:
         return _manifests(request)
     if kind == "kustomize":
         return _built(request, None, is_stock=True).output
-    with _completed(request) as (helm, chart):
-        output = stock(helm, chart.chart, request)
+    with _sourced(request) as (helm, complete, sources):
+        output = stock(helm, sources.chart, complete)
     return output if kind == "helm" else _built(request, output, is_stock=True).output
 
 
@@ -264,7 +260,7 @@ def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> ov
         overlay = overlays.Overlay(
             app=request.chart, root=request.root or detect.repository(request.chart), where=request.path_name,
             options=request.kustomize, tool=request.tool, path=request.path, timeout=request.timeout,
-            network=request.network, variables=_variables(request, work),
+            network=request.remote.network, variables=_variables(request, work),
             helm_command=request.helm if is_stock else "", chart=chart,
         )  # fmt: skip
         return overlays.build(overlay, work, strict=request.strict)
@@ -306,10 +302,9 @@ def audit(chart: Path) -> list[Call]:
     """Every call in a chart and its subcharts whose result depends on more than its arguments; none in manifests.
 
     Raises:
+        ConfigError: it is a Kustomization.
         SourceError: there is no chart that can be read.
     """
-    from becalm.templates.audit import calls  # noqa: PLC0415  # only this command needs it
-
     kind = detect.kind(chart)
     if kind == "directory":
         return []
@@ -319,7 +314,20 @@ def audit(chart: Path) -> list[Call]:
             where=chart.name,
             hint="audit the charts that it inflates",
         )
-    tree = load_chart(chart, root=None)
+    return _audit(load_chart(chart, root=None))
+
+
+def audit_of(request: Request) -> list[Call]:
+    """The same for what a request renders, with everything that its chart lacks; none without a chart."""
+    if request.kind not in ("helm", "chain"):
+        return []
+    with _sourced(request) as (_, _, sources):
+        return _audit(sources.tree)
+
+
+def _audit(tree: ChartTree) -> list[Call]:
+    from becalm.templates.audit import calls  # noqa: PLC0415  # only this command needs it
+
     inputs = read_inputs(tree, HelmOptions(release="audit", namespace=""))
     return [
         Call(file=file.key, line=line, function=name, treatment=functions.functions()[name].treatment)

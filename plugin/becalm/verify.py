@@ -14,7 +14,7 @@ from becalm.manifests.compare import Difference, differences
 from becalm.manifests.objects import ObjectId
 from becalm.manifests.paths import Path
 from becalm.manifests.paths import render as render_path
-from becalm.pipeline import Request, Result, audit, render, render_stock
+from becalm.pipeline import Request, Result, audit_of, render, render_stock
 from becalm.sources.process import Command, run
 
 PROCESSES = 3
@@ -123,6 +123,8 @@ def _separate(number: int, request: Request, arguments: Sequence[str], seed: byt
             path.write_bytes(seed)
             argv.append(f"--seed={path}")
         env = {
+            **request.remote.network.variables(),
+            "BECALM_GIT_PROTOCOLS": request.tool.protocols,
             "PATH": request.path,
             "PYTHONHASHSEED": str(number + 1),
             "TMPDIR": directory,
@@ -140,7 +142,7 @@ def _separate(number: int, request: Request, arguments: Sequence[str], seed: byt
 def _rows(request: Request, result: Result) -> list[Row]:
     rows = [
         Row(function=call.function, place=f"{call.file}:{call.line}", lands=ANSWERS[call.treatment])
-        for call in (audit(request.chart) if request.kind in ("helm", "chain") else ())
+        for call in audit_of(request)
         if call.treatment in ANSWERS
     ]
     stabilised = result.stabilised

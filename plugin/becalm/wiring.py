@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from becalm import asked
+from becalm import asked, remotes
 from becalm.cmp import environment, helm_environment, parameters
 from becalm.cmp.environment import ApplicationEnvironment
+from becalm.cmp.parameters import Parameters
 from becalm.config import load
 from becalm.derive import clock, instant, seed, windows
 from becalm.derive.labels import Application
@@ -21,7 +22,7 @@ from becalm.normalise.policy import Say, Scope
 from becalm.normalise.rules import Match
 from becalm.pipeline import Request
 from becalm.sources import detect, kustomize
-from becalm.sources.dependencies import Network
+from becalm.sources.chart import label
 from becalm.sources.directory import DirectoryOptions
 from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import HelmOptions
@@ -29,6 +30,7 @@ from becalm.sources.kustomize import KustomizeTool
 
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?[A-Za-z0-9]+")
 _SEED_FILE = "/etc/becalm/seed"
+_KUSTOMIZE_VERSIONS = "BECALM_KUSTOMIZE_VERSIONS"
 _WINDOW_OPTIONS = ("--certificate-window", "--certificate-margin", "--certificate-anchor")
 _WINDOW_VARIABLES = ("BECALM_CERTIFICATE_WINDOW", "BECALM_CERTIFICATE_MARGIN", "BECALM_CERTIFICATE_ANCHOR")
 
@@ -78,8 +80,7 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         windows=_windows((window, margin, anchor), _WINDOW_OPTIONS),
         cache=load.cache_directory(variables),
         strict=arguments.strict,
-        network=_network(variables),
-        pass_credentials=arguments.pass_credentials,
+        remote=remotes.from_arguments(arguments, variables),
         directory=DirectoryOptions(
             recurse=arguments.recurse, include=arguments.include, exclude=arguments.exclude
         ),
@@ -152,7 +153,7 @@ def as_arguments(request: Request) -> list[str]:
         f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
         *(["--strict"] if request.strict else []),
-        *(["--pass-credentials"] if request.pass_credentials else []),
+        *remotes.as_arguments(request.remote),
         *(["--recurse"] if request.directory.recurse else []),
         f"--include={request.directory.include}",
         f"--exclude={request.directory.exclude}",
@@ -173,15 +174,8 @@ def from_environment() -> Request:
     app = environment.read(variables)
     directory = Path.cwd()
     root = environment.repository_root(directory, variables)
-    source = app.parameters.source
-    kind = detect.require(
-        directory,
-        directory.relative_to(root).as_posix(),
-        wanted=source,
-        recurse=app.parameters.recurse,
-    )
-    asked.refuse_foreign(app.parameters, kind)
-    options = asked.helm(app, variables, directory, root)
+    _refuse_what_does_nothing(app.parameters, directory, root)
+    options, values = asked.helm(app, variables, directory, root)
     definitions = variables.get("BECALM_DEFINITIONS_DIR", "")
     return replace(
         _identified(app, variables, chart=directory, root=root, options=options),
@@ -190,13 +184,26 @@ def from_environment() -> Request:
         app=(Say(where=f"the parameter {parameters.RULES}", switches=app.parameters.rules),),
         app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
         definitions=load.definition_files(Path(definitions)) if definitions else (),
-        source=source,
+        remote=remotes.from_environment(app.parameters, variables, values, directory=directory, root=root),
+        source=app.parameters.source,
         kustomize=asked.kustomize(
             app.parameters, variables, kube_version=options.kube_version, api_versions=options.api_versions
         ),
-        tool=_tool(variables),
+        tool=_tool(variables, version=app.parameters.version),
         variables=helm_environment.passed(variables),
     )
+
+
+def _refuse_what_does_nothing(given: Parameters, directory: Path, root: Path) -> None:
+    kind = detect.require(
+        directory,
+        label(directory, root),
+        wanted=given.source,
+        recurse=given.recurse,
+        has_chart=given.chart.is_elsewhere,
+    )
+    asked.refuse_foreign(given, kind)
+    asked.require_version(given, kind)
 
 
 def for_helm(chart: Path, options: HelmOptions) -> Request:
@@ -257,31 +264,11 @@ def _identified(
         windows=_windows([variables.get(name, "") for name in _WINDOW_VARIABLES], _WINDOW_VARIABLES),
         cache=load.cache_directory(variables),
         strict=load.flag(variables, "BECALM_STRICT"),
-        network=_network(variables),
-        pass_credentials=app.parameters.helm.pass_credentials,
         directory=DirectoryOptions(
             recurse=app.parameters.recurse,
             include=app.parameters.include,
             exclude=app.parameters.exclude,
         ),
-    )
-
-
-_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy")
-
-
-def _network(variables: Mapping[str, str]) -> Network:
-    """What the operator says of downloads."""
-
-    def file(name: str) -> Path | None:
-        return Path(variables[name]).absolute() if variables.get(name) else None
-
-    return Network(
-        repositories=file("BECALM_REPOSITORY_CONFIG"),
-        registries=file("BECALM_REGISTRY_CONFIG"),
-        authorities=file("BECALM_CA_FILE"),
-        proxies={name: variables[name] for name in _PROXIES if variables.get(name)},
-        plain_http=load.flag(variables, "BECALM_PLAIN_HTTP"),
     )
 
 
@@ -356,15 +343,39 @@ def _item_epochs(items: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _tool(variables: Mapping[str, str], *, binary: str = "", build_options: str = "") -> KustomizeTool:
-    """What the operator says of Kustomize; options of a person's win.
+def _tool(
+    variables: Mapping[str, str], *, binary: str = "", build_options: str = "", version: str = ""
+) -> KustomizeTool:
+    """What the operator says of Kustomize; options of a person's win. `version` is one that the operator offers.
 
     Raises:
         ConfigError: a variable is wrong.
     """
     return kustomize.tool(
-        binary or variables.get("BECALM_KUSTOMIZE", ""),
+        binary or _offered(variables, version) or variables.get("BECALM_KUSTOMIZE", ""),
         build_options or variables.get("BECALM_KUSTOMIZE_BUILD_OPTIONS", ""),
         variables.get(kustomize.HELM_COMMAND, ""),
         variables.get("BECALM_GIT_PROTOCOLS", ""),
     )
+
+
+def _offered(variables: Mapping[str, str], version: str) -> str:
+    """The program of a version of Kustomize (Argo CD's kustomize.path.VERSION of argocd-cm); "" for the usual one."""
+    offers = {}
+    for word in _words(variables.get(_KUSTOMIZE_VERSIONS, "")):
+        name, equals, path = word.partition("=")
+        if not equals or not path.startswith("/"):
+            raise ConfigError(
+                f"{word!r} is no version", where=_KUSTOMIZE_VERSIONS, hint="write v5.8.1=/path/of/kustomize"
+            )
+        offers[name] = path
+    # Helm's versions, which a chain may name, say nothing of Kustomize.
+    if version in ("", "v3", "v4") and version not in offers:
+        return ""
+    if version not in offers:
+        raise ConfigError(
+            f"the operator does not offer Kustomize {version!r}",
+            where=f"{parameters.WHERE}: version",
+            hint=f"write one of: {', '.join(sorted(offers))}" if offers else "remove it",
+        )
+    return offers[version]

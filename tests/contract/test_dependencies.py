@@ -1,437 +1,514 @@
-"""Dependencies that are not in charts/: fetched by helm from repositories with TLS and passwords, or refused."""
+"""Dependencies that are not in charts/: brought as `helm dependency build` would, cached, and refused where it must be."""
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
 import hashlib
-import http.server
-import ipaddress
 import json
-import os
-import socket
-import ssl
+import shutil
 import subprocess
 import sys
-import tarfile
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
+import servers
 import yaml
-from children import MEASURE
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from applications import HELM, ROOT, TOOLS, run_helm, write
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
-HELMS = ("3.17.3", "4.1.4", "4.3.1")
-ONE = "4.3.1"
-SUB = {
-    "templates/a.yaml": (
-        "apiVersion: v1\nkind: Secret\nmetadata: {name: sub}\n"
-        'stringData: {version: "{{ .Chart.Version }}", password: "{{ randAlphaNum 12 }}"}\n'
+DB = {"name": "db", "version": "1.2.3"}
+
+
+def stock(app, *arguments: str, url: str = "") -> str:
+    """What Argo CD does with a copy of the checkout: `repo add`, `dependency build`, then `template`."""
+    copy = app.top / "stock"
+    shutil.copytree(app.root, copy)
+    chart = copy / "apps" / "web"
+    env = {
+        "HELM_REPOSITORY_CONFIG": str(app.top / "repositories.yaml"),
+        "HELM_REPOSITORY_CACHE": str(app.top / "indexes"),
+    }
+    if url:
+        run_helm("repo", "add", "test", url, **env)
+    run_helm("dependency", "build", chart, *arguments, **env)
+    done = run_helm(
+        "template",
+        chart,
+        "--name-template=my-app",
+        "--namespace=space",
+        "--kube-version=1.34.1",
+        "--include-crds",
     )
-}
-USER = "Basic " + base64.b64encode(b"user:hidden").decode()
+    return done.stdout
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+def versions(output: str) -> dict[str, str]:
+    found = [one for one in yaml.safe_load_all(output) if one]
+    return {one["metadata"]["name"]: one["data"]["version"] for one in found}
 
 
-def chart(
-    folder: Path, version: str = "0.1.0", files: dict[str, str] | None = None, *dependencies: dict
-) -> Path:
-    meta = {"apiVersion": "v2", "name": folder.name, "version": version, "dependencies": list(dependencies)}
-    return write(folder, {"Chart.yaml": yaml.safe_dump(meta), **(files or {})})
+def lock(app) -> None:
+    """A lock by the real helm; the archives that it brings go away again."""
+    run_helm("dependency", "update", app.directory)
+    shutil.rmtree(app.directory / "charts")
 
 
-def lock(folder: Path, *resolved: dict) -> None:
-    """A Chart.lock as helm writes it (pkg/downloader, `HashReq`)."""
-    wanted = yaml.safe_load((folder / "Chart.yaml").read_text())["dependencies"]
-    ordered = [
-        [{key: one[key] for key in ("name", "version", "repository")} for one in many]
-        for many in (wanted, resolved)
-    ]
-    text = json.dumps(ordered, separators=(",", ":")).replace(">", "\\u003e")
-    digest = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-    (folder / "Chart.lock").write_text(
-        yaml.safe_dump(
-            {"dependencies": list(resolved), "digest": digest, "generated": "2024-01-01T00:00:00Z"}
-        )
+def test_the_output_is_that_of_helm_dependency_build(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart(
+        [
+            {**DB, "repository": site.url},
+            {"name": "web", "version": "0.1.0", "repository": site.url, "alias": "front"},
+        ]
     )
+    done = app.generate()
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout == stock(app)
+    assert versions(done.stdout) == {"app": "1.0.0", "db": "1.2.3", "front": "0.1.0"}
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory) -> tuple[Path, Path]:
-    """A certificate for the loopback address that vouches for itself, and the same with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
+def test_a_registry_gives_the_same(app, serve, packed):
+    site = serve(servers.registry({"charts/db": {"1.2.3": packed["db-1.2.3.tgz"]}}))
+    app.chart([{**DB, "repository": f"{site.oci}/charts"}]).secret("r", url=f"127.0.0.1:{site.port}/charts", name="r", enableOCI="true", insecureOCIForceHttp="true")  # fmt: skip
+    done = app.generate()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == stock(app, "--plain-http")
+
+
+def test_versions_of_the_lock_count(app, serve, repository_files, packed):
+    site = serve(servers.files(repository_files))
+    app.chart([{"name": "db", "version": "^1.0.0", "repository": site.url}])
+    lock(app)
+    assert versions(app.generate().stdout)["db"] == "1.3.0"
+    path = app.directory / "Chart.lock"
+    locked = yaml.safe_load(path.read_text())
+    locked["dependencies"][0]["version"] = "1.2.3"
+    from becalm.sources.requirements import digest
+
+    wanted = yaml.safe_load((app.directory / "Chart.yaml").read_text())["dependencies"]
+    locked["digest"] = digest([wanted, locked["dependencies"]])
+    path.write_text(yaml.safe_dump(locked))
+    done = app.generate(BECALM_STRICT="true")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert versions(done.stdout)["db"] == "1.2.3"
+    assert done.stdout == stock(app, url=site.url)  # so helm, too, takes the digest for right
+
+
+def test_a_lock_out_of_sync_is_an_error_as_with_helm(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart([{"name": "db", "version": "^1.0.0", "repository": site.url}])
+    lock(app)
+    app.chart([{"name": "db", "version": "^1.1.0", "repository": site.url}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert done.stderr == (
+        "Error: apps/web/Chart.lock: the lock is out of sync with Chart.yaml; "
+        "run `helm dependency update` and commit what it writes\n"
     )
-    folder = tmp_path_factory.mktemp("authority")
-    public = made.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "ca.pem").write_bytes(public)
-    (folder / "both.pem").write_bytes(public + private)
-    return folder / "ca.pem", folder / "both.pem"
+    assert "out of sync" in run_helm("dependency", "build", app.directory, check=False).stderr
 
 
-class _Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
+@pytest.mark.parametrize("version", ["^1.0.0", "1.x", ">=1.0.0 <2.0.0 || 9.9.9", "~1", "*", "1.3", ""])
+def test_a_range_without_a_lock_is_warned_of_and_strictly_refused(app, serve, repository_files, version):
+    site = serve(servers.files(repository_files))
+    app.chart([{"name": "db", "version": version, "repository": site.url}])
+    done = app.generate()
+    assert done.returncode == 0, done.stderr
+    assert versions(done.stdout)["db"] == "1.3.0"
+    assert done.stderr.startswith("Warning: apps/web/Chart.yaml: db: ")
+    assert "can render differently tomorrow; run `helm dependency update`" in done.stderr
+    site.asked.clear()
+    done = app.generate(BECALM_STRICT="true")
+    assert (done.returncode, done.stdout, site.asked) == (8, "", [])
+    assert done.stderr.startswith("Error: apps/web/Chart.yaml: db: ")
 
-    def do_GET(self):
-        given = self.headers.get("Authorization", "")
-        self.server.asked.append((self.path, given))
-        if self.server.authorization and given != self.server.authorization:
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", "Basic")
-            self.end_headers()
-            return
-        super().do_GET()
+
+def test_an_exact_version_needs_no_lock(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart([{**DB, "repository": site.url}])
+    done = app.generate(BECALM_STRICT="true")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-class Served:
-    """A folder on the loopback interface, with or without TLS."""
+@pytest.mark.parametrize("helm", ["3.17.3", "4.1.4", "4.3.1"])
+def test_every_supported_helm_brings_them(app, serve, repository_files, packed, helm):
+    site = serve(servers.files(repository_files, "ann", "right"))
+    oci = serve(servers.registry({"web": {"0.1.0": packed["web-0.1.0.tgz"]}}, user="ann", password="right"))
+    app.chart([{**DB, "repository": site.url}, {"name": "web", "version": "0.1.0", "repository": oci.oci}])
+    app.secret("a", url=site.url, name="a", username="ann", password="right")
+    app.secret("b", url=oci.oci, name="b", username="ann", password="right", enableOCI="true", insecureOCIForceHttp="true")  # fmt: skip
+    done = app.generate(BECALM_HELM=str(TOOLS / f"helm-{helm}" / "helm"))
+    assert done.returncode == 0, done.stderr
+    assert versions(done.stdout) == {"app": "1.0.0", "db": "1.2.3", "web": "0.1.0"}
+    assert "right" not in done.stderr
 
-    def __init__(self, folder: Path, pem: Path | None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
 
-        def handler(*arguments):
-            return _Handler(*arguments, directory=str(folder))
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.server.authorization = ""
-        self.server.asked = []
-        if pem is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(pem)
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.url = f"http{'s' if pem else ''}://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    def pack(self, source: Path, *versions: str) -> list[dict]:
-        found = []
-        for version in versions:
-            (source / "Chart.yaml").write_text(f"apiVersion: v2\nname: {source.name}\nversion: {version}\n")
-            path = self.folder / f"{source.name}-{version}.tgz"
-            with tarfile.open(path, "w:gz") as archive:
-                archive.add(source, source.name)
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            found.append(
-                {
-                    "apiVersion": "v2",
-                    "name": source.name,
-                    "version": version,
-                    "urls": [path.name],
-                    "digest": digest,
-                }
+def test_older_charts_have_requirements(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart()
+    chart = app.directory / "Chart.yaml"
+    chart.write_text(chart.read_text().replace("v2", "v1"))
+    write(
+        app.directory,
+        {
+            "requirements.yaml": json.dumps(
+                {"dependencies": [{"name": "db", "version": "1.x", "repository": site.url}]}
             )
-        return found
-
-    def index(self, entries: list[dict]) -> None:
-        (self.folder / "index.yaml").write_text(
-            json.dumps({"apiVersion": "v1", "entries": {entries[0]["name"]: entries}})
-        )
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(10)
-
-
-class Place:
-    """Two repositories with `sub`, and an application's directory that depends on it."""
-
-    def __init__(self, root: Path, authority: tuple[Path, Path]) -> None:
-        self.root = root
-        self.secure = Served(root / "secure", authority[1])
-        self.other = Served(root / "other", authority[1])
-        self.plain = Served(root / "plain", None)
-        source = write(root / "source" / "sub", SUB)
-        for served in (self.secure, self.plain):
-            served.index(served.pack(source, "0.2.0", "0.1.0"))
-        self.checkout = root / "checkout"
-        self.app = self.checkout / "apps" / "web"
-        self.depends("0.1.0", self.secure.url)
-        seed = root / "seed"
-        seed.touch(mode=0o600)
-        seed.write_bytes(bytes(range(32)))
-        self.authority = authority[0]
-
-    def depends(self, version: str, repository: str) -> None:
-        chart(self.app, "1.0.0", {}, {"name": "sub", "version": version, "repository": repository})
-
-    def generate(self, *parameters: dict, helm: str = ONE, **variables: str) -> subprocess.CompletedProcess:
-        env = {
-            **MEASURE, "PATH": os.environ["PATH"], "BECALM_HELM": str(TOOLS / f"helm-{helm}" / "helm"),
-            "ARGOCD_APP_NAME": "a", "ARGOCD_APP_PROJECT_NAME": "default", "ARGOCD_APP_NAMESPACE": "n",
-            "ARGOCD_APP_SOURCE_PATH": "apps/web", "BECALM_SEED_FILE": str(self.root / "seed"),
-            "BECALM_CACHE_DIR": "off", "BECALM_CA_FILE": str(self.authority),
-            "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables,
-        }  # fmt: skip
-        argv = [sys.executable, "-m", "becalm", "generate"]
-        return subprocess.run(
-            argv, cwd=self.app, env=env, capture_output=True, text=True, timeout=100, check=False
-        )
-
-    def rendered(self, *parameters: dict, helm: str = ONE, **variables: str) -> dict:
-        done = self.generate(*parameters, helm=helm, **variables)
-        assert (done.returncode, done.stderr) == (0, "")
-        return yaml.safe_load(done.stdout)["stringData"]
-
-    def refused(self, *words: str, code: int = 3, **variables: str) -> None:
-        done = self.generate(**variables)
-        assert (done.returncode, done.stdout) == (code, "")
-        for word in words:
-            assert word in done.stderr
-        assert "hidden" not in done.stderr
-        assert str(self.root) not in done.stderr.replace(str(self.root / "config"), "")
-
-    def repositories(self, *entries: dict) -> dict[str, str]:
-        path = self.root / "config"
-        path.write_text(yaml.safe_dump({"apiVersion": "v1", "repositories": list(entries)}))
-        return {"BECALM_REPOSITORY_CONFIG": str(path)}
+        },
+    )
+    lock(app)
+    assert (app.directory / "requirements.lock").is_file()
+    done = app.generate(BECALM_STRICT="true")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == stock(app, url=site.url)
+    write(
+        app.directory,
+        {
+            "requirements.yaml": json.dumps(
+                {"dependencies": [{"name": "db", "version": "2.x", "repository": site.url}]}
+            )
+        },
+    )
+    assert "requirements.lock: the lock is out of sync with requirements.yaml" in app.generate().stderr
 
 
-@pytest.fixture
-def place(tmp_path, authority):
-    place = Place(tmp_path, authority)
-    try:
-        yield place
-    finally:
-        for served in (place.secure, place.other, place.plain):
-            served.close()
+def test_a_disabled_dependency_is_brought_as_helm_wants_it(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart(
+        [{**DB, "repository": site.url, "condition": "db.enabled"}],
+        **{"values.yaml": "a: 1\ndb: {enabled: false}\n"},
+    )
+    done = app.generate()
+    assert done.returncode == 0, done.stderr
+    assert versions(done.stdout) == {"app": "1.0.0"}
+    assert "/db-1.2.3.tgz" in site.paths()
 
 
-@pytest.mark.parametrize("helm", HELMS)
-def test_a_missing_dependency_is_fetched_and_the_checkout_stays_as_it_is(place, helm):
-    before = {path: path.read_bytes() for path in place.checkout.rglob("*") if path.is_file()}
-    first, second = place.rendered(helm=helm), place.rendered(helm=helm)
-    assert first == second
-    assert first["version"] == "0.1.0"
-    assert len(first["password"]) == 12
-    assert {path: path.read_bytes() for path in place.checkout.rglob("*") if path.is_file()} == before
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_what_is_there_is_left_alone_whatever_its_version(app, packed, is_packed):
+    """As helm: `charts/` is asked for names only, so a repository that is gone does not matter."""
+    app.chart([{"name": "db", "version": "^9.0.0", "repository": f"http://127.0.0.1:{servers.free_port()}"}])
+    (app.directory / "charts").mkdir()
+    (app.directory / "charts" / "any.tgz").write_bytes(packed["db-1.2.3.tgz"])
+    if not is_packed:
+        subprocess.run(["tar", "xzf", "any.tgz"], cwd=app.directory / "charts", check=True)
+        (app.directory / "charts" / "any.tgz").unlink()
+    done = app.generate()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert versions(done.stdout)["db"] == "1.2.3"
 
 
-def test_values_are_those_of_the_same_chart_in_charts(place):
-    fetched = place.rendered()
-    chart(place.app / "charts" / "sub", files=SUB)
-    place.secure.server.asked.clear()
-    assert place.rendered() == fetched
-    assert place.secure.server.asked == []
+def test_only_what_is_missing_is_brought(app, serve, repository_files, packed):
+    site = serve(servers.files(repository_files))
+    app.chart([{**DB, "repository": site.url}, {"name": "web", "version": "0.1.0", "repository": site.url}])
+    (app.directory / "charts").mkdir()
+    (app.directory / "charts" / "db-1.3.0.tgz").write_bytes(packed["db-1.3.0.tgz"])
+    assert app.generate().returncode == 0
+    assert "/db-1.2.3.tgz" not in site.paths()
 
 
-@pytest.mark.parametrize("form", ["directory", "archive", "requirements"])
-def test_nothing_is_asked_where_nothing_is_missing(place, form):
-    if form == "directory":
-        chart(place.app / "charts" / "other-name", files=SUB)
-        (place.app / "charts" / "other-name" / "Chart.yaml").write_text(
-            "apiVersion: v2\nname: sub\nversion: 0.1.0\n"
-        )
-    else:
-        (place.app / "charts").mkdir()
-        with tarfile.open(place.app / "charts" / "sub-0.1.0.tgz", "w:gz") as archive:
-            archive.add(chart(place.root / "packed" / "sub", files=SUB), "sub")
-    if form == "requirements":
-        text = (place.app / "Chart.yaml").read_text()
+def test_an_ignore_file_does_not_hide_what_was_brought(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart([{**DB, "repository": site.url}], **{".helmignore": "*.tgz\ncharts/\n"})
+    done = app.generate()
+    assert done.returncode == 0, done.stderr
+    assert versions(done.stdout)["db"] == "1.2.3"
+
+
+def test_charts_of_the_repository(app):
+    write(app.root / "libs" / "base", {"Chart.yaml": "apiVersion: v2\nname: base\nversion: 0.3.0\n", ".helmignore": "secret*\n", "secret.txt": "no", "values.yaml": "a: base\n", "templates/a.yaml": 'kind: ConfigMap\napiVersion: v1\nmetadata: {name: base}\ndata: {version: {{ .Chart.Version }}, secret: {{ .Files.Get "secret.txt" | quote }}}\n'})  # fmt: skip
+    app.chart([{"name": "base", "version": "~0.3", "repository": "file://../../libs/base"}])
+    done = app.generate(BECALM_STRICT="true")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == stock(app)
+    app.chart([{"name": "base", "version": "~0.4", "repository": "file://../../libs/base"}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert "file://../../libs/base has version 0.3.0, which is not ~0.4" in done.stderr
+
+
+def test_charts_of_the_repository_bring_their_own(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    nested = [
+        {"name": "leaf", "version": "1.0.0", "repository": "file://../leaf"},
+        {**DB, "repository": site.url},
+    ]
+    write(
+        app.root / "libs" / "base",
+        {"Chart.yaml": f"apiVersion: v2\nname: base\nversion: 0.3.0\ndependencies: {json.dumps(nested)}\n"},
+    )
+    write(
+        app.root / "libs" / "leaf",
+        {
+            "Chart.yaml": "apiVersion: v2\nname: leaf\nversion: 1.0.0\n",
+            "templates/a.yaml": "kind: ConfigMap\napiVersion: v1\nmetadata: {name: leaf}\ndata: {version: x}\n",
+        },
+    )
+    app.chart([{"name": "base", "version": "0.3.0", "repository": "file://../../libs/base"}])
+    done = app.generate()
+    assert done.returncode == 0, done.stderr
+    assert set(versions(done.stdout)) == {"app", "leaf", "db"}
+
+
+@pytest.mark.parametrize("path", ["../../../outside", "/etc", "../../link", ".", "", "../../../../../../etc", "../web", "../../../repository-2"])  # fmt: skip
+def test_no_chart_outside_of_the_repository_is_packed(app, path):
+    write(
+        app.top / "outside",
+        {"Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.2.3\n", "templates/a.yaml": "stolen: true\n"},
+    )
+    shutil.copytree(app.top / "outside", app.top / "repository-2")
+    (app.root / "link").symlink_to(app.top / "outside")
+    app.chart([{**DB, "repository": f"file://{path}"}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert "leads out of the repository, or to the chart itself" in done.stderr
+    assert "stolen" not in done.stdout + done.stderr
+
+
+def test_charts_that_depend_on_each_other_come_to_an_end(app):
+    for name, other in (("one", "two"), ("two", "one")):
+        one = [{"name": other, "version": "1.0.0", "repository": f"file://../{other}"}]
         write(
-            place.app,
-            {"Chart.yaml": "apiVersion: v1\nname: web\nversion: 1.0.0\n", "requirements.yaml": text},
+            app.root / "libs" / name,
+            {
+                "Chart.yaml": f"apiVersion: v2\nname: {name}\nversion: 1.0.0\ndependencies: {json.dumps(one)}\n"
+            },
         )
-    assert place.rendered()["version"] == "0.1.0"
-    assert place.secure.server.asked == []
+    app.chart([{"name": "one", "version": "1.0.0", "repository": "file://../../libs/one"}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert "depends on itself" in done.stderr
 
 
-@pytest.mark.parametrize("helm", HELMS)
-def test_the_lock_is_kept(place, helm):
-    place.depends(">=0.1.0", place.secure.url)
-    lock(place.app, {"name": "sub", "repository": place.secure.url, "version": "0.1.0"})
-    assert place.rendered(helm=helm, BECALM_STRICT="true")["version"] == "0.1.0"
-    place.depends(">=0.1.1", place.secure.url)
-    done = place.generate(helm=helm)
-    assert (done.returncode, done.stdout) == (5, "")
-    assert "out of sync with" in done.stderr
+def test_by_hand_the_root_can_be_given(app):
+    write(app.root / "libs" / "base", {"Chart.yaml": "apiVersion: v2\nname: base\nversion: 0.3.0\n"})
+    app.chart([{"name": "base", "version": "0.3.0", "repository": "file://../../libs/base"}])
+    assert "leads out of the repository" in app.render().stderr
+    done = app.render("--root", str(app.root))
+    assert done.returncode == 0, done.stderr
 
 
-def test_a_range_without_a_lock_is_told_and_refused_under_strict(place):
-    place.depends(">=0.1.0", place.secure.url)
-    done = place.generate()
-    assert done.returncode == 0
-    assert yaml.safe_load(done.stdout)["stringData"]["version"] == "0.2.0"
-    assert done.stderr.startswith(
-        "Warning: apps/web/Chart.yaml: the version '>=0.1.0' of the dependency 'sub' is a range"
+def test_values_that_are_drawn_in_a_dependency_are_stable(app):
+    write(
+        app.root / "libs" / "base",
+        {
+            "Chart.yaml": "apiVersion: v2\nname: base\nversion: 0.3.0\n",
+            "templates/a.yaml": "kind: Secret\napiVersion: v1\nmetadata: {name: s}\nstringData: {p: {{ randAlphaNum 20 }}}\n",
+        },
     )
-    assert done.stderr.endswith("run helm dependency update and commit Chart.lock\n")
-    place.refused("is a range and there is no Chart.lock", code=8, BECALM_STRICT="true")
+    app.chart([{"name": "base", "version": "0.3.0", "repository": "file://../../libs/base"}])
+    seed = app.top / "seed"
+    seed.touch(mode=0o600)
+    seed.write_bytes(bytes(range(32)))
+    outputs = {app.generate(BECALM_SEED_FILE=str(seed)).stdout for _ in range(2)}
+    assert len(outputs) == 1
+    assert "kind: Secret" in outputs.pop()
+    argv = [
+        sys.executable,
+        "-m",
+        "becalm",
+        "verify",
+        str(app.directory),
+        "--app=a",
+        "--namespace=n",
+        "--helm",
+        str(HELM),
+        f"--root={app.root}",
+        f"--seed={seed}",
+    ]
+    done = subprocess.run(argv, env=app.env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "randAlphaNum" in done.stdout
 
 
-def test_the_operators_credentials_are_used_and_sent_nowhere_else(place):
-    place.secure.server.authorization = USER
-    place.refused("401", place.secure.url, code=5)
-    entry = {"name": "mine", "url": place.secure.url + "/", "username": "user", "password": "hidden"}
-    variables = place.repositories({"name": "x", "url": "https://x.example"}, entry)
-    assert place.rendered(**variables)["version"] == "0.1.0"
-    wrong = place.repositories({**entry, "password": "hidden2"})
-    place.refused("401", code=5, **wrong)
-    # An index that names another host.
-    entries = place.secure.pack(place.root / "source" / "sub", "0.1.0")
-    (place.secure.folder / "sub-0.1.0.tgz").rename(place.other.folder / "sub-0.1.0.tgz")
-    place.secure.index([{**entries[0], "urls": [f"{place.other.url}/sub-0.1.0.tgz"]}])
-    variables = place.repositories(entry)
-    assert place.rendered(**variables)["version"] == "0.1.0"
-    assert [given for _, given in place.other.server.asked] == [""]
-    assert place.rendered({"name": "passCredentials", "string": "true"}, **variables)["version"] == "0.1.0"
-    assert place.other.server.asked[-1][1] == USER
+def test_the_cache_serves_when_the_server_is_gone(app, serve, repository_files, packed):
+    site = serve(servers.files(repository_files))
+    oci = serve(servers.registry({"web": {"0.1.0": packed["web-0.1.0.tgz"]}}))
+    app.chart([{**DB, "repository": site.url}, {"name": "web", "version": "0.1.0", "repository": oci.oci}])
+    app.secret("b", url=oci.oci, name="b", enableOCI="true", insecureOCIForceHttp="true")
+    first = app.generate()
+    site.close()
+    oci.close()
+    second = app.generate()
+    assert first.returncode == second.returncode == 0, second.stderr
+    assert first.stdout == second.stdout
+    site.close = oci.close = lambda: None
 
 
-@pytest.mark.parametrize("form", ["@mine", "alias:mine"])
-def test_aliases_are_the_operators_names(place, form):
-    place.depends("0.1.0", form)
-    place.refused(f"'{form}' names a repository that the operator has not set up", "BECALM_REPOSITORY_CONFIG")
-    assert (
-        place.rendered(**place.repositories({"name": "mine", "url": place.secure.url}))["version"] == "0.1.0"
-    )
+def test_what_is_corrupt_in_the_cache_is_fetched_again(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart([{**DB, "repository": site.url}])
+    first = app.generate()
+    (archive,) = (app.top / "cache" / "charts" / "archives").iterdir()
+    assert archive.name == f"{hashlib.sha256(archive.read_bytes()).hexdigest()}.tgz"
+    archive.write_bytes(archive.read_bytes()[:-1] + b"x")
+    asked = len(site.asked)
+    assert app.generate().stdout == first.stdout
+    assert len(site.asked) > asked
+    assert archive.name == f"{hashlib.sha256(archive.read_bytes()).hexdigest()}.tgz"
+    for entry in (app.top / "cache" / "charts" / "index").iterdir():
+        entry.write_text("../../../etc/passwd")
+    assert app.generate().stdout == first.stdout
 
 
-def test_a_server_that_nobody_vouches_for_is_refused(place):
-    place.refused("certificate", place.secure.url, code=5, BECALM_CA_FILE="")
+def test_renders_at_the_same_time_do_not_disturb_each_other(app, serve, repository_files):
+    site = serve(servers.files(repository_files))
+    app.chart([{**DB, "repository": site.url}])
+    argv = [sys.executable, "-m", "becalm", "generate"]
+    running = [
+        subprocess.Popen(argv, cwd=app.directory, env=app.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    outputs = [child.communicate(timeout=60) for child in running]
+    assert [child.returncode for child in running] == [0] * 4, outputs
+    assert len({output for output, _ in outputs}) == 1
+    assert len(list((app.top / "cache" / "charts" / "archives").iterdir())) == 1
+    assert not list(app.top.glob("becalm-*"))
 
 
-def test_repositories_without_tls_need_the_operators_word(place):
-    place.depends("0.1.0", place.plain.url)
-    place.refused("is not encrypted; use https, or ask the operator for BECALM_PLAIN_HTTP")
-    assert place.rendered(BECALM_PLAIN_HTTP="true")["version"] == "0.1.0"
+def broken(files: dict[str, bytes], **changed: bytes) -> dict[str, bytes]:
+    return {**files, **{f"/{name}": data for name, data in changed.items()}}
 
 
-def test_a_damaged_archive_is_refused(place):
-    (place.secure.folder / "sub-0.1.0.tgz").write_bytes(b"no archive")
-    done = place.generate()
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "sub-0.1.0.tgz" in done.stderr or "is not the chart" in done.stderr
-
-
-def test_a_dead_repository_is_an_error_with_its_address(place):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"https://127.0.0.1:{free.getsockname()[1]}"
-        place.depends("0.1.0", url)
-        place.refused(url, "refused", code=5)
-
-
-def test_a_repository_that_never_answers_ends_with_the_time_limit(place):
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        place.depends("0.1.0", f"http://127.0.0.1:{deaf.getsockname()[1]}")
-        begun = time.monotonic()
-        argv = [
-            sys.executable, "-m", "becalm", "render", str(place.app), "--app=a", "--namespace=n", "--throwaway-seed",
-            f"--helm={TOOLS / f'helm-{ONE}' / 'helm'}", "--timeout=2",
-        ]  # fmt: skip
-        env = {"PATH": os.environ["PATH"], "BECALM_PLAIN_HTTP": "true"}
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
-        assert (done.returncode, done.stdout) == (6, "")
-        assert time.monotonic() - begun < 30
-
-
-def test_charts_of_the_same_repository_are_dependencies(place):
-    chart(place.checkout / "libs" / "sub", files=SUB)
-    place.depends(">=0.1.0", "file://../../libs/sub")
-    assert place.rendered(BECALM_STRICT="true")["version"] == "0.1.0"
-
-
-@pytest.mark.parametrize("path", ["../../../outside/sub", "{root}/outside/sub"])
-def test_charts_outside_of_the_repository_are_refused(place, path):
-    chart(place.root / "outside" / "sub", files=SUB)
-    place.depends("0.1.0", "file://" + path.format(root=place.root))
-    done = place.generate()
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "leads out of the repository" in done.stderr
-
-
-def test_links_out_of_the_repository_are_refused(place):
-    (place.root / "private").write_text("stolen")
-    sub = chart(place.checkout / "libs" / "sub", files=SUB)
-    (sub / "files").symlink_to(place.root)
-    place.depends("0.1.0", "file://../../libs/sub")
-    done = place.generate()
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "stolen" not in done.stderr
+def test_an_archive_that_is_not_that_of_the_index_is_refused(app, serve, repository_files, packed):
+    site = serve(servers.files(broken(repository_files, **{"db-1.2.3.tgz": packed["db-1.2.3.tgz"] + b"\0"})))
+    app.chart([{**DB, "repository": site.url}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert "sent an archive that does not have the digest of its index" in done.stderr
+    assert not list((app.top / "cache" / "charts" / "archives").iterdir())
 
 
 @pytest.mark.parametrize(
-    "repository",
+    ("data", "words"),
     [
-        "", "--repository-config=x", "-h", "ftp://x.example", "x.example", "git@x.example:a.git", "https://user:hidden@x.example",
-        "http://169.254.169.254/", "http://user@x.example", "@none", "alias:none", "@", "file:///etc", "file://../../..", "\n",
-        "https://user:hidden@127.0.0.1:1/\n", "javascript:x", "data:x", "s3://bucket", "gs://bucket", "oci+http://x", "HTTPS:/x",
+        ("other", "sent another chart, web"),
+        ("newer", "sent version 1.3.0 instead"),
+        ("climbing", "leads out of the archive with .."),
+        ("text", "this is neither a chart directory nor a .tgz archive"),
+        ("link", "is a symbolic link"),
     ],
-)  # fmt: skip
-def test_other_addresses_are_refused(place, repository):
-    place.depends("0.1.0", repository)
-    place.refused("Error: the dependency 'sub'")
+)
+def test_an_archive_that_is_something_else_is_refused(app, serve, repository_files, packed, data, words):
+    import io
+    import tarfile
+
+    def archive(name: str, kind: bytes = tarfile.REGTYPE) -> bytes:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+            text = b"apiVersion: v2\nname: db\nversion: 1.2.3\n"
+            entry = tarfile.TarInfo("db/Chart.yaml")
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text))
+            bad = tarfile.TarInfo(name)
+            bad.type, bad.linkname = kind, "/etc/passwd"
+            tar.addfile(bad)
+        return buffer.getvalue()
+
+    content = {
+        "other": packed["web-0.1.0.tgz"], "newer": packed["db-1.3.0.tgz"], "text": b"<html>",
+        "climbing": archive("db/../../../evil"), "link": archive("db/link", tarfile.SYMTYPE),
+    }[data]  # fmt: skip
+    index = yaml.safe_load(repository_files["/index.yaml"])
+    for entry in index["entries"]["db"]:
+        entry.pop("digest")
+    site = serve(
+        servers.files(
+            broken(
+                repository_files, **{"db-1.2.3.tgz": content, "index.yaml": yaml.safe_dump(index).encode()}
+            )
+        )
+    )
+    app.chart([{**DB, "repository": site.url}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert words in done.stderr
+    assert not list((app.top / "cache" / "charts" / "archives").iterdir())
 
 
-@pytest.mark.parametrize("name", ["--help", "../x", "a/b", "x\ny", "-f", "$(id)", "{{ .x }}"])
-def test_names_are_no_options_and_no_paths(place, name):
-    write(place.app, {"Chart.yaml": yaml.safe_dump({"apiVersion": "v2", "name": "web", "version": "1.0.0", "dependencies": [
-        {"name": name, "version": "0.1.0", "repository": place.secure.url}]})})  # fmt: skip
-    done = place.generate()
-    assert done.returncode in (3, 5)
-    assert done.stdout == ""
-    assert done.stderr.startswith("Error: ")
+def test_a_dead_repository_is_named_at_once(app):
+    port = servers.free_port()
+    app.chart([{**DB, "repository": f"http://127.0.0.1:{port}/charts"}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[0] == (
+        f"Error: apps/web/Chart.yaml: db: db 1.2.3: http://127.0.0.1:{port}/charts cannot be reached; "
+        "check the address, and the network of the sidecar"
+    )
 
 
-def test_renders_at_the_same_time_share_nothing(place):
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: place.rendered()["password"], range(4)))
-    assert len(set(found)) == 1
+@pytest.mark.parametrize("scheme", ["http", "oci"])
+def test_a_server_that_never_answers_is_named_within_the_time_limit(app, scheme):
+    with servers.silent() as port:
+        app.chart([{**DB, "repository": f"{scheme}://127.0.0.1:{port}/charts"}])
+        started = time.monotonic()
+        done = app.render("--timeout=3", f"--root={app.root}")
+        assert time.monotonic() - started < 10
+    assert done.returncode == 6
+    assert f"{scheme}://127.0.0.1:{port}/charts did not send db 1.2.3 within 3 s" in done.stderr
 
 
-def test_a_chart_that_is_complete_renders_without_any_network(place):
-    """In a network namespace of its own, which has no interface that is up."""
-    chart(place.app / "charts" / "sub", files=SUB)
-    probe = subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False)
-    if probe.returncode != 0:
-        pytest.skip("the kernel gives no network namespaces to users")
-    argv = [
-        "unshare", "-rn", sys.executable, "-m", "becalm", "render", str(place.app), "--app=a", "--namespace=n",
-        "--throwaway-seed", f"--helm={TOOLS / f'helm-{ONE}' / 'helm'}",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [
+        ("db", "7.7.7", "db 7.7.7: {} has no version that fits"),
+        ("none", "1.0.0", "none 1.0.0: {} does not have it"),
+    ],
+)
+def test_what_a_repository_does_not_have_is_said(app, serve, repository_files, packed, name, version, words):
+    site = serve(servers.files(repository_files))
+    app.chart([{"name": name, "version": version, "repository": site.url}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert words.format(site.url) in done.stderr
+    oci = serve(servers.registry({"db": {"1.2.3": packed["db-1.2.3.tgz"]}}))
+    app.secret("b", url=oci.oci, name="b", enableOCI="true", insecureOCIForceHttp="true")
+    app.chart([{"name": name, "version": version, "repository": oci.oci}])
+    done = app.generate()
+    assert done.returncode == 3
+    assert f"{name} {version}: {oci.oci} does not have it" in done.stderr
+
+
+def test_no_network_is_needed_when_nothing_is_missing(app, packed):
+    """In a namespace without any network; and an audit hook sees that Python opens no socket."""
+    alone = ["unshare", "-rn"]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this kernel gives no network namespace to a user")
+    app.chart([{**DB, "repository": "https://charts.invalid"}])
+    (app.directory / "charts").mkdir()
+    (app.directory / "charts" / "db-1.2.3.tgz").write_bytes(packed["db-1.2.3.tgz"])
+    code = (
+        "import sys\n"
+        "def hook(event, _):\n"
+        "    if event.startswith('socket.'): sys.stderr.write(event + '\\n')\n"
+        "sys.addaudithook(hook)\n"
+        "from becalm.__main__ import main\n"
+        "sys.argv = ['becalm', 'generate']\n"
+        "code = main()\n"
+        "bad = {'socket', 'ssl', 'urllib.request', 'becalm.sources.download', 'becalm.sources.credentials'} & set(sys.modules)\n"
+        "sys.stderr.write(''.join(sorted(bad)))\n"
+        "sys.exit(code)\n"
+    )
     done = subprocess.run(
-        argv, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, timeout=60, check=False
+        [*alone, sys.executable, "-c", code],
+        cwd=app.directory,
+        env=app.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "kind: Secret" in done.stdout
-
-
-@pytest.mark.parametrize("text", ["", "repositories: 1", "repositories: [a]", "{", "password: hidden"])
-def test_a_file_of_credentials_that_is_none_is_refused(place, text):
-    path = place.root / "config"
-    path.write_text(text)
-    place.refused("BECALM_REPOSITORY_CONFIG", "the file ", code=2, BECALM_REPOSITORY_CONFIG=str(path))
+    assert versions(done.stdout) == {"app": "1.0.0", "db": "1.2.3"}
+    (app.directory / "charts" / "db-1.2.3.tgz").unlink()
+    done = subprocess.run(
+        [*alone, sys.executable, "-m", "becalm", "generate"],
+        cwd=app.directory,
+        env=app.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "https://charts.invalid cannot be reached" in done.stderr
+    assert ROOT.is_dir()

@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from children import inside
 from kustomize_cases import (
     CASES,
     FULL,
@@ -43,10 +43,7 @@ def generate(
         "BECALM_HELM": str(TOOLS / "helm-4.1.4" / "helm"), **VARIABLES,
         "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables,
     }  # fmt: skip
-    argv = [sys.executable, "-m", "becalm", "generate"]
-    return subprocess.run(
-        argv, cwd=root / "apps" / "web", env=env, capture_output=True, text=True, timeout=120, check=False
-    )
+    return inside(["generate"], cwd=root / "apps" / "web", env=env)
 
 
 def fingerprint(root: Path) -> dict[str, tuple]:
@@ -99,16 +96,30 @@ def test_every_tool_gives_the_same(tmp_path, tool):
         ([text("namespace", "Not_One")], 2, "namespace: the value does not fit: pattern"),
         ([array("valueFiles", "a.yaml")], 2, "valueFiles: the parameter is for charts, and this is a Kustomization"),
         ([text("images", "a:b")], 2, "images: the parameter has the wrong type (string); set its `array`"),
+        ([text("version", "v9")], 2, "version: the operator does not offer Kustomize 'v9'; write one of: v5.1, v5.2"),
+        ([text("version", "v3"), text("becalm.source", "helm")], 3, "there is no Chart.yaml in this directory"),
         ([text("becalm.source", "jsonnet")], 2, "becalm.source: 'jsonnet' is not allowed; write helm or kustomize or chain or directory"),
         ([text("becalm.source", "helm")], 3, "apps/web: there is no Chart.yaml in this directory"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(tmp_path, parameters, code, words):
     root = repository(tmp_path / "repository", Case(name="", parameters=[], edits=[], kustomization=FULL))
-    done = generate(root, *parameters)
+    done = generate(root, *parameters, BECALM_KUSTOMIZE_VERSIONS="v5.2=/two v5.1=/one")
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_version_is_one_of_the_operators(tmp_path):
+    root = repository(tmp_path / "repository", CASES[0])
+    old, new = (TOOLS / tool / "kubectl" for tool in (KUBECTLS[0], KUBECTLS[-1]))
+    offers = {"BECALM_KUSTOMIZE": "/nowhere", "BECALM_KUSTOMIZE_VERSIONS": f"v5.4={old}, v5.8={new}"}
+    for version in ("v5.4", "v5.8"):
+        assert generate(root, text("version", version), **offers).returncode == 0
+    assert generate(root, **offers).returncode == 4
+    assert generate(root, text("version", "v4"), **offers).returncode == 4
+    done = generate(root, text("version", "v5.4"), BECALM_KUSTOMIZE_VERSIONS="v5.4=kustomize")
+    assert "BECALM_KUSTOMIZE_VERSIONS: 'v5.4=kustomize' is no version" in done.stderr
 
 
 def test_two_kustomization_files_are_an_error(tmp_path):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from becalm.cmp import parameters
+from becalm.cmp import parameters, variables
 from becalm.cmp.parameters import Parameters
 from becalm.errors import ConfigError
 
@@ -64,6 +64,7 @@ def read_partly(environment: Mapping[str, str]) -> ApplicationEnvironment:
     name = environment.get("ARGOCD_APP_NAME", "")
     project = environment.get("ARGOCD_APP_PROJECT_NAME", "")
     versions = environment.get("KUBE_API_VERSIONS", "")
+    given = parameters.read(environment.get("ARGOCD_APP_PARAMETERS", ""))
     return ApplicationEnvironment(
         name=name,
         release=name.partition("_")[2] or name,
@@ -72,7 +73,7 @@ def read_partly(environment: Mapping[str, str]) -> ApplicationEnvironment:
         kube_version=environment.get("KUBE_VERSION", ""),
         api_versions=tuple(item for item in versions.split(",") if item),
         instant=environment.get("ARGOCD_ENV_BECALM_INSTANT", ""),
-        parameters=parameters.read(environment.get("ARGOCD_APP_PARAMETERS", "")),
+        parameters=replace(given, helm=variables.applied(given.helm, environment)),
     )
 
 

@@ -53,10 +53,25 @@ class HelmParameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChartParameters:
+    """Which chart is meant, where it is not that of the app's directory: a path, or a repository, name and version."""
+
+    path: str = ""
+    repository: str = ""
+    name: str = ""
+    version: str = ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is not that of the app's directory."""
+        return bool(self.path or self.repository)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
     """What is set: the app's epoch, epochs by item, the seed to stay on, switches of rules, helm; else empty.
 
-    `source` is the kind of the source, and `given` are the names of all that is set.
+    `source` is the kind of the source, `version` that of its tool, and `given` are the names of all that is set.
     """
 
     epoch: str = ""
@@ -64,10 +79,12 @@ class Parameters:
     seed: str = ""
     rules: tuple[str, ...] = ()
     helm: HelmParameters = field(default_factory=HelmParameters)
+    chart: ChartParameters = field(default_factory=ChartParameters)
     recurse: bool = False
     include: str = ""
     exclude: str = ""
     source: Literal["helm", "kustomize", "chain", "directory", ""] = ""
+    version: str = ""
     kustomize: KustomizeParameters = field(default_factory=KustomizeParameters)
     given: frozenset[str] = frozenset()
 
@@ -117,13 +134,37 @@ def read(text: str) -> Parameters:
             kube_version=found.get("kubeVersion", ""),
             api_versions=tuple(found.get("apiVersions", ())),
         ),
+        chart=_chart(found),
         recurse=found.get("directory.recurse") == "true",
         include=found.get("directory.include", ""),
         exclude=found.get("directory.exclude", ""),
         source=found.get(SOURCE, ""),
+        version=found.get("version", ""),
         kustomize=kustomize_parameters.read(found),
         given=frozenset(found),
     )
+
+
+def _chart(found: Mapping[str, Any]) -> ChartParameters:
+    chart = ChartParameters(
+        path=found.get("chart.path", ""),
+        repository=found.get("chart.repository", ""),
+        name=found.get("chart.name", ""),
+        version=found.get("chart.version", ""),
+    )
+    if bool(chart.repository) != bool(chart.name) or (chart.version and not chart.repository):
+        raise ConfigError(
+            "chart.repository and chart.name belong together",
+            where=f"{WHERE}: chart.repository",
+            hint="set both, and chart.version",
+        )
+    if chart.path and chart.repository:
+        raise ConfigError(
+            "chart.path is for charts of this repository",
+            where=f"{WHERE}: chart.path",
+            hint="set one of the two",
+        )
+    return chart
 
 
 @cache

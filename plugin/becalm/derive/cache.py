@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import hmac
 import os
-import stat
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from becalm.config import private
 from becalm.derive.labels import SCHEME
 
 #: Entries above this number are removed, the least recently written first.
@@ -52,24 +51,14 @@ class Cache:
         if found is None:
             found = derive()
             with suppress(OSError):
-                _write(path, _seal(key, found))
+                private.write(path, _seal(key, found))
                 _prune(directory)
         return found
 
     def _ready(self) -> Path | None:
         if self._usable is None:
-            self._usable = self._directory is not None and _is_private(self._directory)
+            self._usable = self._directory is not None and private.is_private(self._directory)
         return self._directory if self._usable else None
-
-
-def _is_private(directory: Path) -> bool:
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.lstat()
-    except OSError:
-        return False
-    others = stat.S_IRWXG | stat.S_IRWXO
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & others
 
 
 def _read(path: Path, key: bytes) -> str | None:
@@ -81,20 +70,8 @@ def _read(path: Path, key: bytes) -> str | None:
         return None
 
 
-def _write(path: Path, data: bytes) -> None:
-    # mkstemp gives mode 0600; the name appears with its content complete.
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def _prune(directory: Path) -> None:
-    entries = [entry for entry in os.scandir(directory) if not entry.is_symlink()]
+    entries = [entry for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False)]
     if len(entries) <= LIMIT:
         return
     ages = []

@@ -166,7 +166,7 @@ def _found(session: Session) -> _Found:
     try:
         tree = load_chart(chart, root=_root(chart, session.environment))
         if session.line.is_on("dependency-update") and chart.is_dir():
-            from becalm.sources import neighbours  # noqa: PLC0415  # loads YAML
+            from becalm.dropin import neighbours  # noqa: PLC0415  # loads YAML
 
             chart, ours, theirs = neighbours.copy(tree, chart, session.work)
             is_callers = False

@@ -1,282 +1,232 @@
-"""The charts that a chart depends on and that are missing from its charts/ directory, fetched by helm itself.
+"""Gives a chart the dependencies that it lacks, in a private copy; the checkout is never written to.
 
-Argo CD runs `helm dependency build` when `helm template` complains of a missing chart (util/helm/helm.go,
-`DependencyBuild`), after it has made every repository known to helm. The same happens here in a private copy of the
-chart, with helm's own code for indexes, registries, archives and locks, and private homes, so that renders that run
-at the same time share nothing. Nothing is fetched where nothing is missing.
+Only what helm itself would miss is brought (`requirements`), so a chart whose `charts/` is complete needs no
+network and is not copied. With a lock that fits, its exact versions count. Without one, an exact version in Chart.yaml is as good:
+a lock pins no more than versions either. A range, or none, can mean another version tomorrow, and is told.
+
+`file://` dependencies are packed from the repository, as `helm dependency build` does it, which they may not leave.
+What *they* lack is brought as well, where helm would leave it out without a word.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from becalm.errors import ConfigError, ManifestError, SourceError, Warned
+from becalm.config.network import Network
+from becalm.errors import SourceError, Warned
 from becalm.manifests import yamlio
 from becalm.manifests.scalars import Value
-from becalm.sources import declared, neighbours
-from becalm.sources.chart import ChartTree, load_chart
-from becalm.sources.helm import Helm
+from becalm.sources import addresses, requirements
+from becalm.sources.archive import write_chart_archive
+from becalm.sources.credentials import Credential, Credentials
+from becalm.sources.download import Downloads, Wanted
+from becalm.sources.requirements import Dependency, Requirements
+from becalm.sources.tree import ChartTree, load_chart
+from becalm.sources.write import write_chart
 
-_EXACT = re.compile(r"=?\s*v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
-_ADDRESS = re.compile(r"(?P<scheme>https?|oci|file)://(?P<rest>.*)", re.DOTALL)
-_ALIAS = re.compile(r"(?:@|alias:)(?P<name>.+)", re.DOTALL)
-_USER = re.compile(r"(?<=://)[^/@\s]*@")
-#: What of an entry in the operator's repositories.yaml counts (helm.sh/helm, pkg/repo, `Entry`).
-_KEPT = (
-    "username", "password", "certFile", "keyFile", "caFile", "insecure_skip_tls_verify", "pass_credentials_all",
-)  # fmt: skip
+_FILE = "file://"
+_ALIASES = ("@", "alias:")
+_DEEPEST = 20
+_MOST_CHARTS = 500
+VARIABLE = "BECALM_CHART_REPOSITORIES"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
-    """What the operator says of downloads.
+@dataclass(kw_only=True)
+class Provider:
+    """Brings charts from the network and the repository, for one render.
 
-    `repositories` is a repositories.yaml of helm with credentials by address, `registries` a Docker config.json,
-    `authorities` a file of certificates that servers are trusted by instead of the system's; `proxies` are the usual
-    variables. `plain_http` allows addresses without TLS.
+    Attributes:
+        downloads: brings them.
+        network: which addresses apps may name.
+        credentials: those that serve the app's project.
+        warn: is told what may be another chart tomorrow, before it is downloaded.
     """
 
-    repositories: Path | None = None
-    registries: Path | None = None
-    authorities: Path | None = None
-    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
-    plain_http: bool = False
+    downloads: Downloads
+    network: Network
+    credentials: Credentials
+    warn: Callable[[Warned], None]
+    _brought: int = field(default=0, init=False)
 
+    def chart(self, repository: str, name: str, version: str, *, where: str) -> tuple[str, bytes]:
+        """One chart that the app's parameters name: its file's name, and the archive.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
-    """One that Chart.yaml names (or requirements.yaml, for charts of apiVersion v1)."""
-
-    name: str
-    version: str
-    repository: str = field(repr=False)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is another directory, or has to be in charts/ already."""
-        return not self.repository or self.repository.startswith("file://")
-
-    @property
-    def place(self) -> str:
-        """Its repository for messages, without a password."""
-        return _USER.sub("", self.repository)[:200]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    """A chart with all that it depends on."""
-
-    chart: Path
-    tree: ChartTree
-    warnings: tuple[Warned, ...] = ()
-
-
-def complete(  # noqa: PLR0913  # what the chart is, who fetches, and what is allowed
-    tree: ChartTree,
-    chart: Path,
-    *,
-    root: Path | None,
-    helm: Helm,
-    network: Network,
-    pass_credentials: bool,
-) -> Completed:
-    """Fetch what is missing.
-
-    Args:
-        tree: the chart.
-        chart: its directory, or an archive, which has to be complete.
-        root: the repository, which `file://` may not leave; None for no limit.
-        helm: that fetches.
-        network: what the operator says.
-        pass_credentials: send credentials of a repository also to other hosts that its index names.
-
-    Raises:
-        SourceError: a dependency is refused, or cannot be read.
-        ToolFailedError: helm could not fetch one.
-    """
-    wanted = missing(tree)
-    if not wanted or not chart.is_dir():
-        return Completed(chart=chart, tree=tree)
-    for one in wanted:
-        _check(one, chart, root, network)
-    copy, _, _ = neighbours.copy(tree, chart, helm.work)
-    entries = _entries(wanted, network, pass_credentials=pass_credentials)
-    repositories: dict[str, Value] = {"apiVersion": "v1", "repositories": list(entries)}
-    helm.build_dependencies(copy, yamlio.dump(repositories), _variables(network))
-    warnings = [] if _is_locked(tree) else [_unlocked(one, tree) for one in wanted if _may_change(one)]
-    completed = load_chart(copy, root=None)
-    for one in missing(completed):
-        raise SourceError(
-            f"what {one.place!r} sent is not the chart",
-            where=f"the dependency {one.name[:100]!r}",
-            hint="check the repository",
-        )
-    return Completed(chart=copy, tree=completed, warnings=tuple(warnings))
-
-
-def missing(tree: ChartTree) -> list[Dependency]:
-    """The dependencies of which charts/ has no chart of the name (helm's pkg/action, `CheckDependencies`)."""
-    wanted = _declared(tree)
-    if not wanted:
-        return []
-    names = set(_present(tree))
-    return [one for one in wanted if one.name not in names]
-
-
-def _declared(tree: ChartTree) -> list[Dependency]:
-    return [
-        Dependency(
-            name=str(one["name"]),
-            version=str(one.get("version", "")),
-            repository=str(one.get("repository") or ""),
-        )
-        for one in declared.dependencies(tree)
-        if one.get("name")
-    ]
-
-
-def _present(tree: ChartTree) -> list[str]:
-    """The names of the charts in charts/, unpacked and packed."""
-    found = [
-        declared.read(tree, path).get("name")
-        for path in tree.paths()
-        if path.startswith("charts/") and path.endswith("/Chart.yaml") and path.count("/") == 2
-    ]
-    found += [
-        declared.read(tree.archives[path], "Chart.yaml").get("name")
-        for path in tree.archives
-        if path.startswith("charts/") and path.count("/") == 1
-    ]
-    return [str(name) for name in found if name]
-
-
-def _is_locked(tree: ChartTree) -> bool:
-    return tree.has("Chart.lock") or tree.has("requirements.lock")
-
-
-def _may_change(one: Dependency) -> bool:
-    return not one.is_local and _EXACT.fullmatch(one.version.strip()) is None
-
-
-def _unlocked(one: Dependency, tree: ChartTree) -> Warned:
-    return Warned(
-        f"the version {one.version[:100]!r} of the dependency {one.name[:100]!r} is a range and there is no Chart.lock, "
-        "so another chart may be fetched tomorrow",
-        where=f"{tree.where}/Chart.yaml",
-        hint="run helm dependency update and commit Chart.lock",
-    )
-
-
-def _check(one: Dependency, chart: Path, root: Path | None, network: Network) -> None:
-    where = f"the dependency {one.name[:100]!r}"
-    if not one.repository:
-        raise SourceError(
-            "the chart is missing from charts/ and has no repository",
-            where=where,
-            hint="add it, or a repository",
-        )
-    match = _ADDRESS.fullmatch(one.repository)
-    if match is None and _ALIAS.fullmatch(one.repository) is None:
-        raise SourceError(
-            f"{one.place!r} is no repository",
-            where=where,
-            hint="write https://..., oci://..., file://... or @name",
-        )
-    if match is None:
-        return
-    if _USER.search(one.repository):
-        raise SourceError(
-            f"{one.place!r} holds a user's name or password",
-            where=where,
-            hint="the operator gives credentials in BECALM_REPOSITORY_CONFIG",
-        )
-    if match["scheme"] == "http" and not network.plain_http:
-        raise SourceError(
-            f"{one.place!r} is not encrypted",
-            where=where,
-            hint="use https, or ask the operator for BECALM_PLAIN_HTTP",
-        )
-    if match["scheme"] == "file":
-        _check_local(match["rest"], chart, root, where)
-
-
-def _check_local(rest: str, chart: Path, root: Path | None, where: str) -> None:
-    """Refuse a directory outside of the repository, or with links that lead there; helm would follow both."""
-    path = Path(rest) if rest.startswith("/") else chart / rest
-    if root is None:
-        return
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise SourceError(
-            f"'file://{rest[:200]}' leads out of the repository",
-            where=where,
-            hint="keep the chart in the repository",
-        )
-    if path.is_dir():
-        load_chart(path.resolve(), root=root)
-
-
-def _entries(
-    wanted: Sequence[Dependency], network: Network, *, pass_credentials: bool
-) -> list[dict[str, Any]]:
-    """What helm has to know of repositories: those that are needed, with the operator's credentials."""
-    operators = _operators(network.repositories)
-    found: dict[str, dict[str, Any]] = {}
-    for one in wanted:
-        alias = _ALIAS.fullmatch(one.repository)
-        if alias is not None:
-            entry = next((entry for entry in operators if entry.get("name") == alias["name"]), None)
-            if entry is None:
-                raise SourceError(
-                    f"{one.place!r} names a repository that the operator has not set up",
-                    where=f"the dependency {one.name[:100]!r}",
-                    hint="write its address, or ask for an entry in BECALM_REPOSITORY_CONFIG",
+        Raises:
+            PluginError: it is not there, not allowed, or not what it should be.
+        """
+        requirements.check_name(name, where=f"{where}: chart.name")
+        version = requirements.check_version(version, where=f"{where}: chart.version")
+        address = self._allowed(repository, f"{where}: chart.repository")
+        if not requirements.is_exact(version):
+            self.warn(
+                Warned(
+                    f"{version or 'no version'} is not exact, so the same commit can render differently tomorrow",
+                    where=f"{where}: chart.version",
+                    hint="write an exact version",
                 )
-            name, url = alias["name"], str(entry.get("url", ""))
-        elif one.repository.startswith(("https://", "http://")):
-            url = one.repository
-            entry = next((entry for entry in operators if _same(str(entry.get("url", "")), url)), {})
-            name = f"becalm-{len(found)}"
-        else:
-            continue
-        if url in (known["url"] for known in found.values()):
-            continue
-        found[name] = {"name": name, "url": url} | {key: entry[key] for key in _KEPT if key in entry}
-        if pass_credentials:
-            found[name]["pass_credentials_all"] = True
-    return list(found.values())
+            )
+        wanted = Wanted(
+            name=name, version=version, address=address, where=f"{where}: chart.name",
+            credential=self.credentials.of(address),
+        )  # fmt: skip
+        found = self.downloads.fetch(wanted)
+        return f"{found.name}-{found.version}.tgz", found.data
 
+    def complete(self, tree: ChartTree, chart: Path, root: Path | None, work: Path) -> Path:
+        """A chart with everything it lacks: itself where that is nothing, else a copy below `work`.
 
-def _same(one: str, other: str) -> bool:
-    return one.rstrip("/") == other.rstrip("/")
+        Args:
+            tree: the chart.
+            chart: where it is: a directory or archive.
+            root: the repository's root, which no `file://` dependency may leave; None means the chart itself.
+            work: a private directory.
 
+        Raises:
+            PluginError: something cannot be had, or the lock is out of date.
+        """
+        added = self._missing(tree, chart, root, ())
+        if not added:
+            return chart
+        copy = Path(tempfile.mkdtemp(prefix="complete-", dir=work)) / Path(tree.where).name
+        return write_chart(tree, {(path,): data for path, data in added.items()}, copy)
 
-def _operators(path: Path | None) -> list[dict[str, Any]]:
-    if path is None:
-        return []
-    where = "BECALM_REPOSITORY_CONFIG"
-    try:
-        value = yamlio.load(path.read_text("utf-8"), where=where)
-    except (OSError, UnicodeError, ManifestError) as error:
-        # Its text may hold a password.
-        raise ConfigError(
-            "the file cannot be read", where=f"{where} {path}", hint="see `helm repo add`"
-        ) from error
-    entries = value.get("repositories") if isinstance(value, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ConfigError(
-            "the file lists no repositories", where=f"{where} {path}", hint="see `helm repo add`"
+    def _missing(
+        self, tree: ChartTree, chart: Path, root: Path | None, chain: tuple[Path, ...]
+    ) -> dict[str, bytes]:
+        """What a chart lacks, as archives by path."""
+        found = requirements.read(tree)
+        added: dict[str, bytes] = {}
+        for dependency in found.missing:
+            self._brought += 1
+            if self._brought > _MOST_CHARTS:
+                raise SourceError(f"the chart lacks more than {_MOST_CHARTS} charts", where=tree.where)
+            where = f"{tree.where}/{found.file}: {dependency.name}"
+            if dependency.repository.startswith(_FILE):
+                name, data = self._packed(dependency, chart, root, where, chain)
+            else:
+                self._warn_of_range(dependency, found, where)
+                name, data = self._downloaded(dependency, where)
+            path = f"charts/{name}"
+            if tree.has(path):
+                raise SourceError(f"{path} is there already, but is another chart", where=where)
+            added[path] = data
+        return added
+
+    def _warn_of_range(self, dependency: Dependency, found: Requirements, where: str) -> None:
+        if dependency.is_exact:
+            return
+        version = dependency.version or "no version"
+        self.warn(
+            Warned(
+                f"{version} is not exact and no lock says which, so the same commit can render differently tomorrow"
+                if not found.is_locked
+                else f"the lock says {version}, which is not exact",
+                where=where,
+                hint="run `helm dependency update` and commit its lock, or write an exact version",
+            )
         )
-    return [dict(entry) for entry in entries if isinstance(entry, dict)]
+
+    def _downloaded(self, dependency: Dependency, where: str) -> tuple[str, bytes]:
+        address, credential = self._source(dependency.repository, where)
+        found = self.downloads.fetch(
+            Wanted(
+                name=dependency.name, version=dependency.version, address=address, where=where,
+                credential=credential,
+            )
+        )  # fmt: skip
+        return f"{found.name}-{found.version}.tgz", found.data
+
+    def _source(self, repository: str, where: str) -> tuple[addresses.Address, Credential | None]:
+        """Where a dependency comes from, and the credentials for it."""
+        if not repository:
+            raise SourceError(
+                "the dependency is not in charts/, and names no repository",
+                where=where,
+                hint="commit it in charts/, or give it a repository",
+            )
+        for sign in _ALIASES:
+            if repository.startswith(sign):
+                name = repository.removeprefix(sign)
+                credential = self.credentials.named(name)
+                if credential is None:
+                    raise SourceError(
+                        f"no repository is called {name[:100]!r}",
+                        where=where,
+                        hint="ask the operator for it (docs/dependencies.md), or write its address",
+                    )
+                # The operator's own choice needs no permission.
+                return credential.address, credential
+        address = self._allowed(repository, where)
+        return address, self.credentials.of(address)
+
+    def _allowed(self, repository: str, where: str) -> addresses.Address:
+        address = addresses.parse(repository, where=where)
+        addresses.require_allowed(address, self.network.allowed, variable=VARIABLE, where=where)
+        return address
+
+    def _packed(
+        self, dependency: Dependency, chart: Path, root: Path | None, where: str, chain: tuple[Path, ...]
+    ) -> tuple[str, bytes]:
+        """A chart of the repository, packed."""
+        directory = _local(dependency.repository, chart, root, where)
+        if directory in chain or len(chain) >= _DEEPEST:
+            raise SourceError(
+                "the chart depends on itself, or too deeply", where=where, hint="take the dependency away"
+            )
+        tree = load_chart(directory, root=root)
+        name, version = requirements.named(tree)
+        if name != dependency.name:
+            raise SourceError(
+                f"{dependency.repository} holds another chart, {name}", where=where, hint="correct the name"
+            )
+        self._require_fit(dependency, version, where)
+        files = {path: tree.read_raw(path) for path in tree.paths()}
+        files |= self._missing(tree, directory, root, (*chain, directory))
+        return f"{name}-{version}.tgz", write_chart_archive(name, files)
+
+    def _require_fit(self, dependency: Dependency, version: str, where: str) -> None:
+        """Refuse a version that a range does not mean; helm itself decides, in `helm dependency list`.
+
+        helm would build such a chart no more than becalm, but it would render it: as one that nobody named.
+        """
+        if dependency.version in ("", version):
+            return
+        with tempfile.TemporaryDirectory(prefix="becalm-probe-") as name:
+            probe = Path(name)
+            one: Value = {"name": dependency.name, "version": dependency.version, "repository": ""}
+            chart: Value = {"apiVersion": "v2", "name": "probe", "version": "0.0.0", "dependencies": [one]}
+            (probe / "charts").mkdir()
+            (probe / "Chart.yaml").write_text(yamlio.dump(chart), "utf-8")
+            own = yamlio.dump({"apiVersion": "v2", "name": dependency.name, "version": version})
+            packed = write_chart_archive(dependency.name, {"Chart.yaml": own.encode()})
+            (probe / "charts" / f"{dependency.name}-{version}.tgz").write_bytes(packed)
+            lines = self.downloads.probe(probe).splitlines()
+        if not any(line.split()[:1] == [dependency.name] and line.split()[-1] == "ok" for line in lines):
+            raise SourceError(
+                f"{dependency.repository} has version {version}, which is not {dependency.version}",
+                where=where,
+                hint="correct one of the two",
+            )
 
 
-def _variables(network: Network) -> dict[str, str]:
-    found = dict(network.proxies)
-    if network.authorities is not None:
-        found["SSL_CERT_FILE"] = str(network.authorities)
-    if network.registries is not None:
-        found["HELM_REGISTRY_CONFIG"] = str(network.registries)
+def _local(repository: str, chart: Path, root: Path | None, where: str) -> Path:
+    """The directory that `file://` means: relative to the chart, and in the repository."""
+    if not chart.is_dir():
+        raise SourceError("an archive cannot depend on a directory", where=where, hint="package it anew")
+    base = Path(os.path.realpath(chart))
+    top = base if root is None else Path(os.path.realpath(root))
+    path = repository.removeprefix(_FILE)
+    if "\0" in path:
+        raise SourceError("the path holds a NUL character", where=where)
+    found = Path(os.path.realpath(base / path))
+    if not found.is_relative_to(top) or found == base:
+        raise SourceError(
+            f"{repository[:200]!r} leads out of the repository, or to the chart itself",
+            where=where,
+            hint="keep the dependency in the repository; by hand, --root says where that begins",
+        )
     return found

@@ -33,7 +33,9 @@ def kind(path: Path, *, recurse: bool = False) -> Kind:
     return "directory" if any(one.suffix in MANIFESTS and one.is_file() for one in found) else ""
 
 
-def require(path: Path, where: str, *, wanted: Kind = "", recurse: bool = False) -> Kind:
+def require(
+    path: Path, where: str, *, wanted: Kind = "", recurse: bool = False, has_chart: bool = False
+) -> Kind:
     """The kind of a source that becalm renders.
 
     Args:
@@ -41,10 +43,14 @@ def require(path: Path, where: str, *, wanted: Kind = "", recurse: bool = False)
         where: the same for messages.
         wanted: what the application or a person says it is; "" to look.
         recurse: whether manifests further below count.
+        has_chart: whether there is a chart elsewhere, which is taken instead of one here.
 
     Raises:
         SourceError: it holds nothing of that sort, or more than one kustomization file.
     """
+    if has_chart and wanted in ("", "helm", "chain"):
+        has_overlay = any((path / name).is_file() for name in KUSTOMIZATIONS)
+        return "chain" if wanted == "chain" or (has_overlay and not wanted) else "helm"
     found = wanted or kind(path, recurse=recurse)
     if not found:
         raise SourceError(

@@ -13,9 +13,6 @@ from becalm.sources.process import Command, Completed, run
 OLDEST = (3, 13)
 _LONGEST_LINE = 1000
 # Helm's flag, which becalm does not have.
-_UNREADABLE = re.compile(
-    r"Unable to get an update from the .* chart repository \((?P<url>[^)\s]*)\):\s+(?P<why>.*)"
-)
 _ADVICE = "Use --debug flag to render out invalid YAML"
 
 
@@ -105,38 +102,10 @@ class Helm:
             inline.write_text(options.inline, "utf-8")
         return self._run(options.argv(self.binary, chart, inline))
 
-    def build_dependencies(self, chart: Path, repositories: str, variables: Mapping[str, str]) -> None:
-        """Fetch what a private copy of a chart depends on, as its lock says if it has one.
+    def _run(self, argv: tuple[str, ...]) -> Completed:
+        return run(Command(argv=argv, cwd=self.work, env=self.env, timeout=self.timeout))
 
-        Args:
-            chart: the copy.
-            repositories: the text of the repositories.yaml that helm is to know.
-            variables: more of the environment, for the network.
-
-        Raises:
-            ToolFailedError: helm could not.
-        """
-        config = Path(self.env["HELM_CONFIG_HOME"])
-        config.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = config / "repositories.yaml"
-        file.touch(mode=0o600)
-        file.write_text(repositories, "utf-8")
-        done = self._run((self.binary, "dependency", "build", str(chart)), {**self.env, **variables})
-        if done.returncode != 0:
-            # Why a repository could not be read stands on standard output, one line behind the other.
-            told = _UNREADABLE.search(done.stdout.decode("utf-8", "replace"))
-            if told is not None:
-                raise ToolFailedError(
-                    f"the chart repository cannot be read: {_short(' '.join(told['why'].split()))}",
-                    where=told["url"],
-                    hint="check its address, and the operator's credentials and certificates for it",
-                )
-            raise self.failure(done, "dependency build")
-
-    def _run(self, argv: tuple[str, ...], env: Mapping[str, str] | None = None) -> Completed:
-        return run(Command(argv=argv, cwd=self.work, env=env or self.env, timeout=self.timeout))
-
-    def failure(self, done: Completed, command: str = "template") -> ToolFailedError | ToolMissingError:
+    def failure(self, done: Completed) -> ToolFailedError | ToolMissingError:
         """The error for a failed run: helm's own words, or that helm is too old."""
         self.require_supported()
         text = done.stderr.decode("utf-8", "replace").strip().replace(str(self.work), "")
@@ -151,7 +120,7 @@ class Helm:
         if done.returncode < 0:
             return ToolFailedError(f"helm was ended by signal {-done.returncode}", hint="render it again")
         return ToolFailedError(
-            f"helm {command} failed: {last.removeprefix('Error: ') or f'exit code {done.returncode}'}",
+            f"helm template failed: {last.removeprefix('Error: ') or f'exit code {done.returncode}'}",
             details=tuple(line for line in lines if line != last)[:20],
         )
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from becalm.errors import SourceError
+from becalm.sources import remote_values
+from becalm.sources.remote_values import RemoteFile
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REFERENCE = re.compile(r"\$\{?([\w-]+)")
@@ -21,7 +23,15 @@ _GLOB = re.compile(r"[*?\[]")
 _MOST_FILES = 1000
 
 
-def resolve(names: Sequence[str], *, app: Path, root: Path, ignore_missing: bool, where: str) -> list[Path]:
+def resolve(  # noqa: PLR0913  # by keyword, and each a fact of its own
+    names: Sequence[str],
+    *,
+    app: Path,
+    root: Path,
+    ignore_missing: bool,
+    where: str,
+    urls: Sequence[str] = (),
+) -> list[Path | RemoteFile]:
     """The files, in the order in which helm loads them.
 
     Args:
@@ -30,15 +40,20 @@ def resolve(names: Sequence[str], *, app: Path, root: Path, ignore_missing: bool
         root: the repository's root.
         ignore_missing: leave out files that are not there, and globs that find nothing.
         where: the parameter, for messages.
+        urls: prefixes of addresses that the operator allows.
 
     Raises:
-        SourceError: a name is an address, leads out of the root, or is not there.
+        SourceError: a name is an address that is not allowed, leads out of the root, or is not there.
     """
     root = Path(os.path.realpath(root))
     app = Path(os.path.realpath(app))
-    plain = {_inside(name, app, root, where) for name in names if not _GLOB.search(name)}
-    found: list[Path] = []
+    local = [name for name in names if not (urls and _URL.match(name))]
+    plain = {_inside(name, app, root, where) for name in local if not _GLOB.search(name)}
+    found: list[Path | RemoteFile] = []
     for name in names:
+        if urls and _URL.match(name):
+            found.append(remote_values.parse(name, urls, where=where))
+            continue
         if _GLOB.search(name):
             matches = [path for path in _globbed(name, app, root, where) if path not in plain]
             if not matches and not ignore_missing:
@@ -99,7 +114,7 @@ def _refuse(name: str, where: str) -> None:
         raise SourceError(
             f"{name[:200]!r} is an address, and what it holds may change between two renders",
             where=where,
-            hint="keep the file in the repository",
+            hint="keep the file in the repository, or ask the operator to allow it by BECALM_VALUES_FILE_URLS",
         )
     if not name or "\0" in name:
         raise SourceError("a name of a values file is empty", where=where)
