@@ -32,7 +32,13 @@ _FOREIGN: Mapping[str, tuple[str, Mapping[str, frozenset[str]]]] = {
     "helm": ("this is a chart", {"Kustomizations": _KUSTOMIZE_ONLY, "plain manifests": _DIRECTORY_ONLY}),
     "kustomize": ("this is a Kustomization", {"charts": _HELM_ONLY, "plain manifests": _DIRECTORY_ONLY}),
     "chain": ("this is a chart and a Kustomization", {"plain manifests": _DIRECTORY_ONLY}),
-    "directory": ("these are plain manifests", {"charts": _HELM_ONLY, "Kustomizations": _KUSTOMIZE_ONLY}),
+    "directory": (
+        "these are plain manifests",
+        {
+            "charts": _HELM_ONLY | {"namespace", "kubeVersion", "apiVersions", "version"},
+            "Kustomizations": _KUSTOMIZE_ONLY,
+        },
+    ),
 }
 
 
@@ -99,6 +105,12 @@ def helm(
         urls=network.words(variables.get(remote_values.VARIABLE, "")),
     )
     where = f"{parameters.WHERE}: fileParameters"
+    for name in asked.file_parameters:
+        if _TWO.search(name):
+            # helm would read a second name and file in it.
+            raise ConfigError(
+                f"{name[:60]!r} is no name of one value", where=where, hint="write for example a.b"
+            )
     contents = {
         name: value_files.single(expanded(path), app=directory, root=root, where=where)
         for name, path in asked.file_parameters.items()
@@ -110,8 +122,8 @@ def helm(
         inline=asked.values,
         sets=_assignments(asked.parameters, expanded),
         set_strings=_assignments(asked.string_parameters, expanded),
-        set_files=tuple(f"{name}={_without_commas(str(path))}" for name, path in sorted(contents.items())),
-        kube_version=asked.kube_version or app.kube_version,
+        set_files=tuple(f"{name}={path}" for name, path in sorted(contents.items())),
+        kube_version=_three_numbers(asked.kube_version) or app.kube_version,
         api_versions=asked.api_versions or app.api_versions,
         skip_crds=asked.skip_crds,
         skip_tests=asked.skip_tests,
@@ -121,6 +133,16 @@ def helm(
     return options, tuple(
         RemoteValues(at=at, file=file) for at, file in remote if isinstance(file, RemoteFile)
     )
+
+
+_TWO = re.compile(r"[,={}\x00-\x1f]")
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
+
+
+def _three_numbers(version: str) -> str:
+    """`v1.30.2-eks-1` as `1.30.2` (util/helm, `parseKubeVersion`); "" stays so."""
+    match = _NUMBERS.match(version)
+    return "" if match is None else ".".join(str(int(number or 0)) for number in match.groups())
 
 
 def _assignments(pairs: Mapping[str, str], expanded: Callable[[str], str]) -> tuple[str, ...]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
-import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm import options
-from becalm.errors import EXIT_BUG, ConfigError, PluginError, bug, counted
+from becalm import console, options
+from becalm.errors import ConfigError, ToolFailedError, counted
 
 if TYPE_CHECKING:
     from becalm.normalise.rules import Rule
@@ -24,37 +22,15 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     arguments = _parser().parse_args(argv)
-    try:
-        output: str = arguments.run(arguments)
-    except PluginError as error:
-        sys.stderr.write(f"Error: {error}\n")
-        return error.exit_code
-    except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold a value and must not be shown
-        sys.stderr.write(bug(error))
-        return EXIT_BUG
-    return _write(output)
-
-
-def _write(output: str) -> int:
-    """Everything to stdout, as UTF-8 whatever the locale is."""
-    stream = sys.stdout.buffer  # noqa: TID251
-    try:
-        stream.write(output.encode())
-        stream.flush()
-    except OSError as error:
-        # Python would try again when it ends, and complain on stderr.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if isinstance(error, BrokenPipeError):
-            return 128 + signal.SIGPIPE
-        sys.stderr.write(f"Error: the output could not be written: {error.strerror}\n")
-        return 1
-    return 0
+    return console.guarded(lambda: arguments.run(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser, commands = options.root()
     command, request = options.command, options.add_request
     command(commands, "generate", "render the source in the current directory (Argo CD runs this)", _generate)
+    command(commands, "serve", "render for `generate` in a process that has everything loaded", _serve)
+    command(commands, "sidecar", "run `serve` and argocd-cmp-server together", _sidecar)
     discover = command(commands, "discover", "print what a directory holds, if becalm renders it", _discover)
     discover.add_argument(
         "path", type=Path, nargs="?", default=Path(), metavar="PATH", help="default: this one"
@@ -112,7 +88,7 @@ def _run(request: Request) -> str:
     with forward_termination():
         result = render(request)
     for warned in result.warnings:
-        sys.stderr.write(f"Warning: {warned.line()}\n")
+        console.warn(warned.line())
     return result.output
 
 
@@ -215,9 +191,9 @@ def _parameters(arguments: argparse.Namespace) -> str:
 
     if not arguments.dynamic:
         return json.dumps(parameters.announcement(), indent=2) + "\n"
-    from becalm import pipeline  # noqa: PLC0415
+    from becalm import pipeline, wiring  # noqa: PLC0415
 
-    values = dict(parameters.flattened(pipeline.default_values(Path.cwd())))
+    values = dict(parameters.flattened(pipeline.default_values(wiring.announced_chart())))
     one = {"name": "parameters", "title": "Helm parameters", "collectionType": "map", "map": values}
     return json.dumps([one] if values else [], indent=2) + "\n"
 
@@ -276,21 +252,33 @@ def _discover(arguments: argparse.Namespace) -> str:
     if not arguments.path.is_dir():
         raise ConfigError("there is no such directory", where=str(arguments.path))
     found = detect.kind(arguments.path)
+    if found == "directory" and not detect.looks_rendered(arguments.path):
+        found = ""
     return f"{found}\n" if found else ""
 
 
 def _generate(_: argparse.Namespace) -> str:
-    from becalm import wiring  # noqa: PLC0415
+    from becalm.generating import generate  # noqa: PLC0415
 
-    request = wiring.from_environment()
-    output = _run(request)
-    if not output.strip():
-        raise ConfigError(
-            "the source renders to nothing, and Argo CD would delete everything",
-            where=request.application.name,
-            hint="check the values and the path, or remove the Application",
-        )
-    return output
+    return generate()
+
+
+def _serve(_: argparse.Namespace) -> str:
+    from becalm.config import load  # noqa: PLC0415
+    from becalm.service.serving import serve  # noqa: PLC0415
+
+    serve(load.environment())
+    return ""
+
+
+def _sidecar(_: argparse.Namespace) -> str:
+    from becalm.config import load  # noqa: PLC0415
+    from becalm.service import sidecar  # noqa: PLC0415
+
+    code = sidecar.run(load.environment())
+    if code != 0:
+        raise ToolFailedError(f"a part of the sidecar ended with {code}", hint="see its own lines above")
+    return ""
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from becalm.errors import ManifestError, SourceError
 from becalm.sources.chart import ChartTree, Location, is_template, template_path, write_chart
-from becalm.sources.helm import HelmOptions
+from becalm.sources.helm import HelmOptions, ended_by_signal
 from becalm.sources.process import Completed
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
@@ -93,6 +93,9 @@ class Copy:
         else:
             self._write(changed, runtime)
         done = self.run(self.path)
+        if done.returncode < 0:
+            # Nothing is wrong with the chart, so nothing is gained by another try with helm alone.
+            raise ended_by_signal(done)
         if done.returncode != 0:
             return Attempt(output="", error=done.stderr.decode("utf-8", "replace"))
         return Attempt(output=decoded(done.stdout), error=None)

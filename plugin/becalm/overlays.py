@@ -87,7 +87,7 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
     tree.mkdir(mode=0o700)
     place, directory = root, app
     if content is not original or overlay.tool.inflates:
-        place = checkout.copy(root, tree / "repository")
+        place = checkout.copy(root, tree / "repository", may_link=not overlay.tool.inflates)
         directory = place / app.relative_to(root)
         if content is not original:
             _replace(directory, content, place)
@@ -152,7 +152,7 @@ def _flags(overlay: Overlay) -> tuple[str, ...]:
 def _charts(overlay: Overlay, tree: Path) -> dict[str, str]:
     """The environment of the guard, and of the program that it becomes."""
     command = overlay.helm_command or overlay.tool.helm_command or _beside(_HELM)
-    return {**overlay.variables, HELM_COMMAND: command, HELM_ROOT: str(tree)}
+    return {**overlay.network.variables(), **overlay.variables, HELM_COMMAND: command, HELM_ROOT: str(tree)}
 
 
 def _beside(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from becalm import overlays
 from becalm.cmp.helm_environment import SEED_FILE
+from becalm.config.keeping import Keeping
 from becalm.copies import Copy, decoded, read_inputs, work_directory
 from becalm.derive import instant
 from becalm.derive.cache import Cache
@@ -50,7 +51,7 @@ class Request:
     `epoch` is the app's, `item_epochs` are by item (`Secret/db/password`); raising one gives new values.
     `epochs_where` is the parameter or option that gave the latter. `rule_files` are the operator's packs of
     normalisation rules, `operator`, `app` and `by_hand` say which rules act, `app_scope` is where the app has a say, and
-    `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
+    `keeping` says what `generate` keeps of renders, `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
     change between two renders is an error, not a warning. `remote` is what is not in the directory: a chart from
     elsewhere, values files, and under which settings they are brought. `source` says what is rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
     `tool` says what builds them, and `variables` are those of the program that renders charts for it.
@@ -78,6 +79,7 @@ class Request:
     app_scope: Scope = field(default_factory=Scope)
     definitions: tuple[Path, ...] = ()
     strict: bool = False
+    keeping: Keeping = field(default_factory=Keeping)
     remote: Remote = field(default_factory=Remote)
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
     source: Kind = ""

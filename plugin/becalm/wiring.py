@@ -12,7 +12,7 @@ from becalm import asked, remotes
 from becalm.cmp import environment, helm_environment, parameters
 from becalm.cmp.environment import ApplicationEnvironment
 from becalm.cmp.parameters import Parameters
-from becalm.config import load
+from becalm.config import keeping, load
 from becalm.derive import clock, instant, seed, windows
 from becalm.derive.labels import Application
 from becalm.derive.seed import Seed
@@ -184,6 +184,7 @@ def from_environment() -> Request:
         app=(Say(where=f"the parameter {parameters.RULES}", switches=app.parameters.rules),),
         app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
         definitions=load.definition_files(Path(definitions)) if definitions else (),
+        keeping=keeping.read(variables),
         remote=remotes.from_environment(app.parameters, variables, values, directory=directory, root=root),
         source=app.parameters.source,
         kustomize=asked.kustomize(
@@ -204,6 +205,21 @@ def _refuse_what_does_nothing(given: Parameters, directory: Path, root: Path) ->
     )
     asked.refuse_foreign(given, kind)
     asked.require_version(given, kind)
+
+
+def announced_chart() -> Path:
+    """The chart that Argo CD asks about: that of the current directory, or the one that `chart.path` names.
+
+    Raises:
+        ConfigError: a parameter is wrong.
+        SourceError: the chart leads out of the repository, or is not there.
+    """
+    variables = load.environment()
+    directory = Path.cwd()
+    given = environment.read_partly(variables).parameters
+    root = environment.repository_root(directory, variables)
+    remote = remotes.from_environment(given, variables, (), directory=directory, root=root)
+    return remote.path or directory
 
 
 def for_helm(chart: Path, options: HelmOptions) -> Request:
@@ -376,6 +392,8 @@ def _offered(variables: Mapping[str, str], version: str) -> str:
         raise ConfigError(
             f"the operator does not offer Kustomize {version!r}",
             where=f"{parameters.WHERE}: version",
-            hint=f"write one of: {', '.join(sorted(offers))}" if offers else "remove it",
+            hint=f"write one of: {', '.join(sorted(offers))}"
+            if offers
+            else f"remove it, or ask the operator for {_KUSTOMIZE_VERSIONS}",
         )
     return offers[version]

@@ -61,7 +61,6 @@ def test_the_output_is_that_of_helm_dependency_build(app, serve, repository_file
     )
     done = app.generate()
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
     assert done.stdout == stock(app)
     assert versions(done.stdout) == {"app": "1.0.0", "db": "1.2.3", "front": "0.1.0"}
 
@@ -122,11 +121,20 @@ def test_a_range_without_a_lock_is_warned_of_and_strictly_refused(app, serve, re
     assert done.stderr.startswith("Error: apps/web/Chart.yaml: db: ")
 
 
-def test_an_exact_version_needs_no_lock(app, serve, repository_files):
+def test_a_missing_lock_is_warned_of_and_strictly_refused(app, serve, repository_files):
     site = serve(servers.files(repository_files))
     app.chart([{**DB, "repository": site.url}])
-    done = app.generate(BECALM_STRICT="true")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = app.generate()
+    assert done.returncode == 0
+    assert versions(done.stdout)["db"] == "1.2.3"
+    assert (
+        "db: 1.2.3 is not locked, so what the repository calls so can be another chart tomorrow; run `helm"
+        in done.stderr
+    )
+    strict = app.generate(BECALM_STRICT="true")
+    assert (strict.returncode, strict.stdout) == (8, "")
+    lock(app)
+    assert app.generate(BECALM_STRICT="true").stderr == ""
 
 
 @pytest.mark.parametrize("helm", ["3.17.3", "4.1.4", "4.3.1"])

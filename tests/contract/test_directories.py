@@ -18,7 +18,6 @@ FILES = {
     "c.json": '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"},\n\t"data": {"k": "1"}}',
     "s.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: ''}\n",
     "values.yaml": "a: 1\n",
-    "package.json": '{"name": "x"}',
     "notes.txt": "apiVersion kind metadata\n",
     ".becalm.yaml": "switches: []   # apiVersion kind metadata\n",
     "skipped.yaml": "# +argocd:skip-file-rendering\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n",
@@ -186,3 +185,74 @@ def test_an_empty_directory_is_an_error_that_says_what_was_looked_for(app, tmp_p
     )
     done = becalm("parameters", "--dynamic", cwd=app)
     assert (done.returncode, done.stdout) == (0, "[]\n")
+
+
+OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: z}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("z.yaml", OBJECT + "---\nfoo: bar\n", "apps/web/z.yaml: a document holds no Kubernetes object; add a kind, or leave the"),
+        ("z.yaml", "foo: bar\n---\n" + OBJECT, "apps/web/z.yaml: a document holds no Kubernetes object"),
+        ("z.yaml", OBJECT + "---\n- 1\n", "apps/web/z.yaml: a document holds no Kubernetes object"),
+        ("z.yaml", OBJECT + "---\na: [\n", "apps/web/z.yaml, line 3: not valid YAML"),
+        ("z.yaml", "apiVersion: v1\nkind: X\nmetadata: {{ x }}\n", "apps/web/z.yaml"),
+        ("package.json", '{"name": "x"}', "apps/web/package.json: the file holds no Kubernetes object; add a kind, or leave"),
+        ("z.json", "[{}]", "apps/web/z.json: the file holds no Kubernetes object"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_partly_wrong_is_an_error_that_names_it(app, name, text, words):
+    """As Argo CD has it: nothing disappears that somebody may have meant."""
+    (app / name).write_text(text)
+    done = generate(app)
+    assert done.returncode in (3, 7)
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "foo: bar\n",
+        "# apiVersion kind metadata\nfoo: bar\n",
+        "a: [\n",
+        "- 1\n- 2\n",
+        "text\n",
+        "{{ define }}\n",
+        "",
+    ],
+)
+def test_a_file_that_is_something_else_is_left_out(app, text):
+    (app / "z.yaml").write_text(text)
+    assert names(app) == ["a", "a2", "b", "c", "s"]
+
+
+def test_an_object_without_metadata_is_kept(app):
+    """Argo CD will say what is wrong with it; without it, it would be deleted."""
+    (app / "z.yaml").write_text("apiVersion: v1\nkind: PersistentVolumeClaim\nmetdata: {name: z}\n")
+    done = generate(app)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "metdata: {name: z}" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["namespace", "kubeVersion", "version"])
+def test_parameters_of_charts_are_refused(app, name):
+    value = {"namespace": "x", "kubeVersion": "1.34.1", "version": "v3"}[name]
+    done = becalm(
+        "generate", cwd=app, ARGOCD_APP_NAME="a", ARGOCD_APP_PROJECT_NAME="default",
+        ARGOCD_APP_PARAMETERS=json.dumps([{"name": name, "string": value}]),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{name}: the parameter is for charts, and these are plain manifests" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "files", [{"main.jsonnet": "{}"}, {"package.json": "{}"}, {".github.yaml": "a: 1\n"}]
+)
+def test_what_holds_no_manifest_is_not_discovered(tmp_path, files):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = becalm("discover", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -243,7 +243,7 @@ def test_a_private_copy_has_no_history_and_no_way_out(repository, tmp_path):
     (repository / "a" / "absolute").symlink_to(repository / "base")
     (repository / "a" / "out").symlink_to("../../outside")
     os.mkfifo(repository / "pipe")
-    copy = checkout.copy(repository, tmp_path / "copy")
+    copy = checkout.copy(repository, tmp_path / "copy", may_link=True)
     assert not (copy / ".git").exists()
     assert not (copy / "pipe").exists()
     assert (copy / "a" / "in").read_text() == "1"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from becalm.config.schema import first_error
-from becalm.errors import ConfigError, ManifestError
+from becalm.errors import ConfigError, ManifestError, nearest
 from becalm.manifests import yamlio
 
 _WHERE = "source.plugin.parameters: patches"
@@ -93,7 +93,17 @@ def _patches(text: str) -> tuple[Mapping[str, Any], ...]:
         raise ConfigError(error.what, where=error.where, hint="write a list, as YAML or JSON") from error
     if value is None:
         return ()
+    if isinstance(value, list):
+        value = [_without_nulls(one) for one in value]
     first = first_error(value, _PATCHES)
+    if first is not None and first.validator == "additionalProperties" and isinstance(first.instance, dict):
+        known = list(first.schema["properties"])  # type: ignore[index]  # the schema above is a map
+        name = next(key for key in first.instance if key not in known)
+        raise ConfigError(
+            f"{str(name)[:60]!r} is no field of it",
+            where=": ".join([_WHERE, *map(str, first.absolute_path)]),
+            hint=nearest(str(name), known, otherwise=f"the fields are {', '.join(known)}"),
+        )
     if first is not None:
         raise ConfigError(
             f"the value does not fit: {first.validator}",
@@ -101,3 +111,10 @@ def _patches(text: str) -> tuple[Mapping[str, Any], ...]:
             hint="write a list of maps of path, patch, target and options",
         )
     return tuple(value)
+
+
+def _without_nulls(value: Any) -> Any:
+    """A map as Go reads it, which takes null for nothing."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_nulls(one) for key, one in value.items() if one is not None}

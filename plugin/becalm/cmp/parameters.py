@@ -97,7 +97,7 @@ def read(text: str) -> Parameters:
     """
     found: dict[str, Any] = {}
     for entry in _entries(text):
-        name = str(entry.get("name"))
+        name = str(entry.get("name") or "")
         if name not in schema()["properties"]:
             raise _unknown(name)
         if name in found:
@@ -238,9 +238,13 @@ def _check(found: Mapping[str, Any]) -> None:
             where=place,
             hint=f"write {' or '.join(limit)}",
         )
+    example = f"for example {json.dumps(form(name)['examples'][0])}"
+    if first.validator == "pattern":
+        # Names and versions; what may be a secret has no pattern.
+        raise ConfigError(f"{str(first.instance)[:_SHOWN]!r} is not allowed", where=place, hint=example)
     # The value itself may be a secret, and long; its limit says enough.
     raise ConfigError(
         f"the value does not fit: {first.validator} {str(limit)[:_SHOWN]}",
         where=place,
-        hint=f"for example {json.dumps(form(name)['examples'][0])}",
+        hint=example,
     )

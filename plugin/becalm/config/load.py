@@ -17,6 +17,12 @@ def environment() -> Mapping[str, str]:
     return dict(os.environ)
 
 
+def replace_environment(variables: Mapping[bytes, bytes]) -> None:
+    """Give this process another environment: that of the client it renders for."""
+    os.environ.clear()
+    os.environb.update(variables)
+
+
 def flag(variables: Mapping[str, str], name: str) -> bool:
     """A variable that is `true` or `false`, and false where it is not set.
 
@@ -27,6 +33,20 @@ def flag(variables: Mapping[str, str], name: str) -> bool:
     if value not in ("true", "false"):
         raise ConfigError("the value is neither true nor false", where=name)
     return value == "true"
+
+
+def number(variables: Mapping[str, str], name: str, usual: int, *, least: int = 0) -> int:
+    """A variable that is a whole number, and `usual` where it is not set.
+
+    Raises:
+        ConfigError: it is something else, or less than `least`.
+    """
+    text = variables.get(name, "")
+    if not text:
+        return usual
+    if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) >= least):
+        raise ConfigError(f"{text[:60]!r} is no number from {least}", where=name, hint=f"for example {usual}")
+    return int(text)
 
 
 def seed_files(path: Path) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -34,3 +35,25 @@ def write(path: Path, data: bytes) -> None:
     except OSError:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def prune(directory: Path, most_bytes: int, most_entries: int = 100_000) -> None:
+    """Remove the files that were used least recently, until half of what may be there is left; nothing below that.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                state = entry.stat(follow_symlinks=False)
+                found.append((state.st_mtime_ns, entry.path, state.st_size))
+    size, left = sum(one[2] for one in found), len(found)
+    if size <= most_bytes and left <= most_entries:
+        return
+    for _, path, taken in sorted(found):
+        if size <= most_bytes // 2 and left <= most_entries // 2:
+            break
+        Path(path).unlink(missing_ok=True)
+        size, left = size - taken, left - 1

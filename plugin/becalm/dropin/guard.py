@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COMMAND = "BECALM_HELM_COMMAND"
 ROOT = "BECALM_HELM_ROOT"
+ALLOWED = "BECALM_CHART_REPOSITORIES"
 #: By command: flags with a value, and flags without.
 _FLAGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "template": (
@@ -66,24 +67,46 @@ def refused(arguments: Sequence[str], root: str, variables: Mapping[str, str]) -
         if variables.get(name) and not _inside(variables[name], root):
             return "helmGlobals.configHome leads out of the repository"
     words: list[str] = []
+    source = ""
     rest = iter(arguments[1:])
     for word in rest:
         if not word.startswith("-"):
             words.append(word)
         elif word in known[0]:
-            problem = _value(word, next(rest, ""), root)
+            value = next(rest, "")
+            source = value if word == "--repo" else source
+            problem = _value(word, value, root)
             if problem:
                 return problem
         elif word not in known[1]:
             return f"{word[:100]!r} would become an option of helm"
-    return _words(arguments[0], words, root)
+    problem = _words(arguments[0], words, root)
+    if not problem and arguments[0] == "pull":
+        return _source(source or words[0], variables.get(ALLOWED, ""))
+    return problem
 
 
 def _value(flag: str, value: str, root: str) -> str:
-    if flag in _PATHS and not _inside(value, root):
+    # helm reads a list in CSV, and each of its entries is a path or an address.
+    if flag in _PATHS and (any(sign in value for sign in ',"\r\n') or not _inside(value, root)):
         return f"{flag} leads out of the repository"
     if flag == "--name-template" and "{{" in value and any(name in value for name in _LOOKING):
         return "nameTemplate looks at the machine"
+    return ""
+
+
+def _source(address: str, allowed: str) -> str:
+    """Why nothing may be fetched from an address; "" for one that the operator allows."""
+    from becalm.config import network  # noqa: PLC0415  # not for each of helm's commands
+    from becalm.errors import PluginError  # noqa: PLC0415
+    from becalm.sources import addresses  # noqa: PLC0415
+
+    try:
+        parsed = addresses.parse(address, where="helmCharts")
+        patterns = network.words(allowed) or None
+        addresses.require_allowed(parsed, patterns, variable=ALLOWED, where="helmCharts")
+    except PluginError as error:
+        return error.first_line()
     return ""
 
 
@@ -94,9 +117,20 @@ def _words(command: str, words: Sequence[str], root: str) -> str:
             return "a name and at most one releaseName are needed"
         if not words[-1].startswith("/") or not _inside(words[-1], root):
             return "the chart leads out of the repository"
+        if not _is_closed(words[-1], root):
+            return "a link in the chart leads out of the repository"
     if command == "pull" and (len(words) != 1 or ".." in words[0] or words[0].startswith(("/", "."))):
         return "the name is no name of a chart"
     return ""
+
+
+def _is_closed(chart: str, root: str) -> bool:
+    """Whether no link in a chart leads out; helm would read what it leads to, also where becalm refuses the chart."""
+    for directory, folders, files in os.walk(chart):
+        paths = [f"{directory}/{name}" for name in (*folders, *files)]
+        if not all(_inside(path, root) for path in paths):
+            return False
+    return True
 
 
 def _inside(path: str, root: str) -> bool:

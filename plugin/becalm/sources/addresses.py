@@ -28,6 +28,10 @@ _USER = re.compile(r"(://)[^/@\s]*@")
 _QUERY = re.compile(r"(://[^\s?#\"]*)\?[^\s\"]*")
 _PORTS = {"http": "80", "https": "443", "oci": "443"}
 _LONGEST = 2048
+#: The machine, and where clouds answer who asks for its credentials.
+_METADATA = ("localhost", "metadata", "metadata.google.internal", "[fd00:ec2::254]")
+#: IPv4 by translation (RFC 6052).
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +100,7 @@ def parse(text: str, *, where: str) -> Address:
     if any(
         part in (".", "..")
         for part in re.sub("%2e", ".", match["path"] or "", flags=re.IGNORECASE).split("/")
-    ):
+    ) or re.search("%2f|%5c", match["path"] or "", re.IGNORECASE):
         raise SourceError(
             f"{shown(text)[:200]!r} leads upwards", where=where, hint="write the path without . and .."
         )
@@ -165,13 +169,16 @@ def _fits(address: Address, pattern: str, variable: str) -> bool:
 
 
 def _is_of_the_machine(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
+    if host in _METADATA or host.endswith(".localhost"):
         return True
     try:
         found = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         # Some resolvers take 0x7f.1 or 2130706433 for an address; no registry has such a name.
         return re.fullmatch(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*", host) is not None
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
+    if isinstance(found, ipaddress.IPv6Address):
+        if found in _TRANSLATED:
+            found = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        elif found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
     return found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast

@@ -92,23 +92,5 @@ class ChartCache:
             # The archive first: an index entry never points to what has not been there.
             private.write(self._archives / f"{digest}.tgz", data)
             private.write(self._index / key.entry, digest.encode())
-            _prune(self._archives, self._limit)
-            _prune(self._index, self._limit)
-
-
-def _prune(directory: Path, limit: int) -> None:
-    found = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                status = entry.stat(follow_symlinks=False)
-                found.append((status.st_mtime_ns, entry.path, status.st_size))
-    size = sum(one[2] for one in found)
-    if size <= limit and len(found) <= LIMIT_ENTRIES:
-        return
-    left = len(found)
-    for _, path, bytes_ in sorted(found):
-        if size <= limit // 2 and left <= LIMIT_ENTRIES // 2:
-            break
-        Path(path).unlink(missing_ok=True)
-        size, left = size - bytes_, left - 1
+            private.prune(self._archives, self._limit, LIMIT_ENTRIES)
+            private.prune(self._index, self._limit, LIMIT_ENTRIES)

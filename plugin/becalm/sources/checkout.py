@@ -14,17 +14,17 @@ _GIT = ".git"
 _NOWHERE = "a-link-that-leads-out-of-the-repository"
 
 
-def copy(root: Path, destination: Path) -> Path:
-    """Copy a repository without its history: hard links where the disk allows it, which nothing may write through.
+def copy(root: Path, destination: Path, *, may_link: bool) -> Path:
+    """Copy a repository without its history.
 
-    Links that lead out of the repository lead nowhere in the copy.
+    With `may_link` files are hard links where the disk allows it: for whom nothing is written into files. Links that lead out of the repository lead nowhere in the copy.
 
     Raises:
         SourceError: it cannot be read, or has too many files.
     """
     real = Path(os.path.realpath(root))
     try:
-        _Copier(real, destination).directory(real, destination)
+        _Copier(real, destination, may_link=may_link).directory(real, destination)
     except OSError as error:
         raise SourceError(
             f"the repository cannot be copied to the working directory: {error.strerror}", where=root.name
@@ -33,11 +33,11 @@ def copy(root: Path, destination: Path) -> Path:
 
 
 class _Copier:
-    def __init__(self, root: Path, destination: Path) -> None:
+    def __init__(self, root: Path, destination: Path, *, may_link: bool) -> None:
         self.root = root
         self.destination = destination
         self.number = 0
-        self.links = True
+        self.links = may_link
 
     def directory(self, source: Path, target: Path) -> None:
         with os.scandir(source) as entries:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from becalm.errors import ConfigError, SourceError
-from becalm.sources import repospec
+from becalm.sources import globs, repospec
 from becalm.sources.edits import WHERE, KustomizeOptions
 
-_GLOB = re.compile(r"[*?\[]")
 _PLACE = f"{WHERE}: components"
 
 
@@ -28,7 +26,7 @@ def found(options: KustomizeOptions, *, app: Path, root: Path) -> tuple[str, ...
     """
     result: list[str] = []
     for name in options.components:
-        if name.startswith("-") or not name or "\0" in name:
+        if name.startswith("-") or not globs.is_path(name):
             raise ConfigError(f"{name[:200]!r} is no component", where=_PLACE, hint="write its path")
         if repospec.parse(name) is not None:
             # Argo CD looks for a directory of that name.
@@ -52,17 +50,12 @@ def found(options: KustomizeOptions, *, app: Path, root: Path) -> tuple[str, ...
 
 
 def _present(name: str, app: Path, root: Path) -> list[str]:
-    if not _GLOB.search(name):
+    if not globs.is_glob(name):
         return [name] if os.path.lexists(app / name) else []
-    base, pattern = app, os.path.normpath(name).replace("**", "*").replace("[^", "[!")
+    base, pattern = app, os.path.normpath(name)
     while pattern.startswith("../"):
         base, pattern = base.parent, pattern[3:]
-    try:
-        matches = sorted(base.glob(pattern))
-    except (ValueError, NotImplementedError, re.error) as error:
-        raise SourceError(
-            f"{name[:200]!r} is no pattern", where=_PLACE, hint="write for example '../components/*'"
-        ) from error
+    matches = globs.matches(base, pattern.replace("**", "*"), where=_PLACE)
     if not all(Path(os.path.realpath(match)).is_relative_to(root) for match in matches):
         raise _outside(name)
     return [os.path.relpath(match, app) for match in matches]

@@ -64,7 +64,9 @@ class Provider:
         if not requirements.is_exact(version):
             self.warn(
                 Warned(
-                    f"{version or 'no version'} is not exact, so the same commit can render differently tomorrow",
+                    f"{version} is not exact, so the same commit can render differently tomorrow"
+                    if version
+                    else "without a version the newest is taken, so the same commit can render differently tomorrow",
                     where=f"{where}: chart.version",
                     hint="write an exact version",
                 )
@@ -117,18 +119,18 @@ class Provider:
         return added
 
     def _warn_of_range(self, dependency: Dependency, found: Requirements, where: str) -> None:
-        if dependency.is_exact:
-            return
         version = dependency.version or "no version"
-        self.warn(
-            Warned(
-                f"{version} is not exact and no lock says which, so the same commit can render differently tomorrow"
-                if not found.is_locked
-                else f"the lock says {version}, which is not exact",
-                where=where,
-                hint="run `helm dependency update` and commit its lock, or write an exact version",
+        if not dependency.is_exact:
+            what = (
+                f"the lock says {version}, which is not exact"
+                if found.is_locked
+                else f"{version} is not exact and no lock says which, so the same commit can render differently tomorrow"
             )
-        )
+        elif not found.is_locked:
+            what = f"{version} is not locked, so what the repository calls so can be another chart tomorrow"
+        else:
+            return
+        self.warn(Warned(what, where=where, hint="run `helm dependency update` and commit its lock"))
 
     def _downloaded(self, dependency: Dependency, where: str) -> tuple[str, bytes]:
         address, credential = self._source(dependency.repository, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +12,11 @@ Kind = Literal["helm", "kustomize", "chain", "directory", ""]
 #: The names that Kustomize looks for (sigs.k8s.io/kustomize, api/konfig, `RecognizedKustomizationFileNames`).
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 #: What Argo CD's own source of plain directories reads (reposerver/repository, `manifestFile`).
-MANIFESTS = (".yaml", ".yml", ".json", ".jsonnet")
+MANIFESTS = (".yaml", ".yml", ".json")
 CHART = "Chart.yaml"
+_KIND = re.compile(rb"\bkind[\"']?\s*:")
+_LOOK = 65_536
+_MOST_LOOKED_AT = 1000
 
 
 def kind(path: Path, *, recurse: bool = False) -> Kind:
@@ -53,10 +57,12 @@ def require(
         return "chain" if wanted == "chain" or (has_overlay and not wanted) else "helm"
     found = wanted or kind(path, recurse=recurse)
     if not found:
+        is_jsonnet = any(one.suffix == ".jsonnet" for one in path.iterdir())
+        hint = "check the path, or set directory.recurse for what is further below"
         raise SourceError(
             f"there is no {CHART}, no {', '.join(KUSTOMIZATIONS)}, and no .yaml, .yml or .json file, in this directory",
             where=where,
-            hint="check the path, or set directory.recurse for what is further below",
+            hint="Jsonnet is not rendered: render it to YAML" if is_jsonnet else hint,
         )
     if found in ("helm", "chain") and path.is_dir() and not (path / CHART).is_file():
         raise SourceError(
@@ -90,6 +96,16 @@ def kustomization(directory: Path, where: str) -> Path:
             hint="keep one of them",
         )
     return found[0]
+
+
+def looks_rendered(path: Path) -> bool:
+    """Whether a directory of manifests holds any: a file that speaks of a kind, for Argo CD's question to all plugins."""
+    for one in sorted(path.iterdir())[:_MOST_LOOKED_AT]:
+        if one.suffix in MANIFESTS and one.is_file():
+            with one.open("rb") as file:
+                if _KIND.search(file.read(_LOOK)):
+                    return True
+    return False
 
 
 def repository(directory: Path) -> Path:

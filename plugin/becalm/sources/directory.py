@@ -15,14 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from becalm.errors import ConfigError, SourceError
-from becalm.manifests import yamlio
+from becalm.errors import ConfigError, ManifestError, SourceError
+from becalm.manifests import stream, yamlio
 from becalm.sources.detect import MANIFESTS
 from becalm.sources.tree import read_file
 
 _SKIPPED = "+argocd:skip-file-rendering"
 _OWN = ".becalm.yaml"
-_LOOKS = ("apiVersion", "kind", "metadata")
+_LOOKS = ("apiVersion:", "kind:", "metadata:")
+_LEAVE_OUT = "leave the file out with directory.exclude"
 _MIB = 1024 * 1024
 _MOST_FILES = 10_000
 _MOST_BYTES = 64 * _MIB
@@ -54,6 +55,7 @@ def read(directory: Path, options: DirectoryOptions, *, root: Path | None, where
     Raises:
         ConfigError: a glob is none.
         SourceError: a file cannot be read, leads out of the repository, or is Jsonnet.
+        ManifestError: a part of a file is no object.
     """
     inside = Path(os.path.realpath(root or directory))
     texts: list[str] = []
@@ -73,8 +75,10 @@ def read(directory: Path, options: DirectoryOptions, *, root: Path | None, where
         size += len(text)
         if size > _MOST_BYTES:
             raise SourceError(f"the files are larger than {_MOST_BYTES // _MIB} MiB", where=where)
-        if _SKIPPED not in text and all(word in text for word in _LOOKS):
-            texts.append(f"---\n# Source: {name}\n{_document(text, place, is_json=path.suffix == '.json')}")
+        if _SKIPPED in text:
+            continue
+        found = _json(text, place) if path.suffix == ".json" else _yaml(text, place)
+        texts += [f"---\n# Source: {name}\n{found}"] if found else []
     return "".join(texts)
 
 
@@ -83,7 +87,7 @@ def _chosen(directory: Path, options: DirectoryOptions) -> Iterator[Path]:
     number = 0
     for path in _files(directory, recurse=options.recurse):
         name = path.relative_to(directory).as_posix()
-        if path.suffix not in MANIFESTS or path.name == _OWN:
+        if path.suffix not in (*MANIFESTS, ".jsonnet") or path.name == _OWN:
             continue
         if options.include and not include.fullmatch(name):
             continue
@@ -162,15 +166,53 @@ def _read(path: Path, place: str) -> str:
         raise SourceError("the file cannot be read", where=place, hint="it has to be UTF-8") from error
 
 
-def _document(text: str, place: str, *, is_json: bool) -> str:
-    """A file's text, without a separator at its start, and with a newline at its end."""
-    if is_json:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise SourceError(
-                "the file is not JSON", where=place, hint="check it with a JSON parser"
-            ) from error
-        return yamlio.dump(value)
+def _json(text: str, place: str) -> str:
+    """The one object of a JSON file, as YAML."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError("the file is not JSON", where=place, hint=f"check it, or {_LEAVE_OUT}") from error
+    if not _is_object(value):
+        raise SourceError(
+            "the file holds no Kubernetes object", where=place, hint=f"add a kind, or {_LEAVE_OUT}"
+        )
+    return yamlio.dump(value)
+
+
+def _yaml(text: str, place: str) -> str:
+    """A YAML file's text without a separator at its start; "" for a file that is something else.
+
+    As Argo CD has it (reposerver/repository, `getObjsFromYAMLOrJson`): a file of which a part is wrong is an error, and so
+    is one that looks like a manifest; any other file that holds no object is left out.
+    """
+    number = 0
+    try:
+        for document in stream.split(text, where=place):
+            number += _is_one(document, place)
+    except ManifestError as error:
+        if number == 0 and not all(word in text for word in _LOOKS):
+            return ""
+        raise ManifestError(error.what, where=error.where, hint=error.hint or _LEAVE_OUT) from error
+    if number == 0:
+        return ""
     text = _START.sub("", text)
     return text if text.endswith("\n") else f"{text}\n"
+
+
+def _is_one(document: stream.Document, place: str) -> bool:
+    """Whether a document holds an object, not nothing.
+
+    Raises:
+        ManifestError: it holds something else.
+    """
+    value = None if document.is_empty else yamlio.load(document.text, where=place)
+    if value is not None and not _is_object(value):
+        raise ManifestError(
+            "a document holds no Kubernetes object", where=place, hint=f"add a kind, or {_LEAVE_OUT}"
+        )
+    return value is not None
+
+
+def _is_object(value: object) -> bool:
+    """Whether Kubernetes reads it as one (k8s.io/apimachinery, `unstructuredJSONScheme`): a map with a kind."""
+    return isinstance(value, dict) and isinstance(value.get("kind"), str) and value["kind"] != ""

@@ -125,7 +125,8 @@ class Downloads:
 
     def _key(self, wanted: Wanted, version: str, scope: str) -> Key:
         plain = version.strip().removeprefix("v")
-        return Key(repository=wanted.address.normal, name=wanted.name, version=plain, scope=scope)
+        # A query can be a token.
+        return Key(repository=_url(wanted.address), name=wanted.name, version=plain, scope=scope)
 
     def _checked(self, wanted: Wanted, data: bytes) -> Fetched:
         """The archive as a chart, with the name and version that were asked for."""
@@ -144,7 +145,7 @@ class Downloads:
         return Fetched(name=name, version=version, data=data)
 
     def _compare(self, wanted: Wanted, found: Fetched) -> None:
-        cached = self._updated[wanted.address.normal] / "repositories" / f"{_ALIAS}-index.yaml"
+        cached = self._updated[_url(wanted.address)] / "repositories" / f"{_ALIAS}-index.yaml"
         text = cached.read_bytes().decode("utf-8", "replace")
         expected = index.digest(text, found.name, found.version, where=wanted.address.shown)
         if expected and expected != hashlib.sha256(found.data).hexdigest():
@@ -161,7 +162,7 @@ class Downloads:
             reference = f"{address.normal}/{wanted.name}"
             flags = self._registry(home, address, credential)
         else:
-            home = self._updated.get(address.normal) or self._update(wanted)
+            home = self._updated.get(_url(address)) or self._update(wanted)
             # What repositories.yaml says of certificates helm 4 forgets when it comes to the archive.
             is_insecure = credential is not None and credential.is_insecure
             reference = f"{_ALIAS}/{wanted.name}"
@@ -195,7 +196,7 @@ class Downloads:
         done = self._run(home, ("repo", "update", _ALIAS), self._proxies(credential), wanted)
         if not (home / "repositories" / f"{_ALIAS}-index.yaml").is_file():
             raise self._failure(wanted, done, home)
-        self._updated[address.normal] = home
+        self._updated[_url(address)] = home
         return home
 
     def _registry(self, home: Path, address: Address, credential: Credential | None) -> tuple[str, ...]:

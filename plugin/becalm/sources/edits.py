@@ -116,6 +116,10 @@ def _add_labels(result: dict[str, Any], options: KustomizeOptions) -> None:
         labels += fitting
     first = fitting[0]
     spelling = next((key for key in first if key.lower() == "pairs"), "pairs")
+    if not isinstance(first.get(spelling) or {}, dict):
+        raise ConfigError(
+            "the pairs are no map", where="the kustomization's labels", hint="see Kustomize's reference"
+        )
     first[spelling] = _added(first.get(spelling) or {}, pairs, force=force, what="label")
     result["labels"] = labels
 
@@ -156,7 +160,7 @@ def _images(present: list[Mapping[str, Any]], given: tuple[str, ...]) -> list[An
     for entry in present:
         name = str(get(entry, "name") or "")
         if name not in wanted:
-            result[name] = entry
+            result.setdefault(name, entry)
             continue
         for key in ("newName", "newTag", "digest"):
             if wanted[name].get(key) == _KEEP:
@@ -192,7 +196,8 @@ def image(text: str) -> dict[str, str]:
 
 
 def _replicas(present: list[Mapping[str, Any]], given: Mapping[str, str]) -> list[Any]:
-    result: dict[str, Any] = {str(get(entry, "name") or ""): dict(entry) for entry in present}
+    # Of entries of one name the first stays.
+    result: dict[str, Any] = {str(get(entry, "name") or ""): dict(entry) for entry in reversed(present)}
     for name, count in given.items():
         digits = count.removeprefix("-").removeprefix("+")
         is_number = digits.isascii() and digits.isdigit() and len(digits) < 19

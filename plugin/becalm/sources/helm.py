@@ -12,6 +12,7 @@ from becalm.sources.process import Command, Completed, run
 
 OLDEST = (3, 13)
 _LONGEST_LINE = 1000
+_INLINE = "values.yaml"
 # Helm's flag, which becalm does not have.
 _ADVICE = "Use --debug flag to render out invalid YAML"
 
@@ -50,7 +51,7 @@ class HelmOptions:
         arguments += [*([] if self.skip_crds else ["--include-crds"]), "--dry-run=client"]
         if self.namespace:
             arguments.append(f"--namespace={self.namespace}")
-        arguments += [f"--values={path}" for path in (*self.values, *([inline] if inline else []))]
+        arguments += [f"--values={_one(path)}" for path in (*self.values, *([inline] if inline else []))]
         arguments += [f"--set={item}" for item in self.sets]
         arguments += [f"--set-string={item}" for item in self.set_strings]
         arguments += [f"--set-file={item}" for item in self.set_files]
@@ -98,7 +99,7 @@ class Helm:
         self.runs += 1
         inline = None
         if options.inline:
-            inline = self.work / "values.yaml"
+            inline = self.work / _INLINE
             inline.write_text(options.inline, "utf-8")
         return self._run(options.argv(self.binary, chart, inline))
 
@@ -108,7 +109,8 @@ class Helm:
     def failure(self, done: Completed) -> ToolFailedError | ToolMissingError:
         """The error for a failed run: helm's own words, or that helm is too old."""
         self.require_supported()
-        text = done.stderr.decode("utf-8", "replace").strip().replace(str(self.work), "")
+        text = done.stderr.decode("utf-8", "replace").strip()
+        text = text.replace(str(self.work / _INLINE), "the parameter values").replace(str(self.work), "")
         # Helm 4 tells place, expression and reason in lines of their own, the deeper the further in.
         text = re.sub(
             r"^(Error: .*(?:\n +\S.*)+)", lambda m: " ".join(m.group().split()), text, flags=re.MULTILINE
@@ -118,7 +120,7 @@ class Helm:
             (line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else ""
         )
         if done.returncode < 0:
-            return ToolFailedError(f"helm was ended by signal {-done.returncode}", hint="render it again")
+            return ended_by_signal(done)
         return ToolFailedError(
             f"helm template failed: {last.removeprefix('Error: ') or f'exit code {done.returncode}'}",
             details=tuple(line for line in lines if line != last)[:20],
@@ -141,6 +143,20 @@ class Helm:
             raise ToolMissingError(
                 f"helm {version[0]}.{version[1]} is too old", hint="install helm 3.13 or newer"
             )
+
+
+def ended_by_signal(done: Completed) -> ToolFailedError:
+    """The error for a helm that somebody else ended, such as the kernel when memory is short."""
+    return ToolFailedError(
+        f"helm was ended by signal {-done.returncode}",
+        hint="render it again; with signal 9, give the sidecar more memory",
+    )
+
+
+def _one(path: Path) -> str:
+    """A path as an entry of a list: helm reads --values as CSV (github.com/spf13/pflag, StringSlice)."""
+    text = str(path)
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
 
 
 def _short(line: str) -> str:

@@ -7,7 +7,6 @@ lead out of the repository. What is on other servers is listed, with whether it 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +14,13 @@ from typing import Any
 
 from becalm.errors import ManifestError, SourceError, Warned
 from becalm.manifests import stream, yamlio
-from becalm.sources import repospec
+from becalm.sources import globs, repospec, requirements
 from becalm.sources.detect import KUSTOMIZATIONS, kustomization
 from becalm.sources.edits import get
 from becalm.sources.tree import read_file
 
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST = 2000
-_EXACT = re.compile(r"=?\s*v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
 _FIELDS = (
     "apiVersion", "kind", "metadata", "openapi", "namePrefix", "nameSuffix", "namespace", "commonLabels", "labels",
     "commonAnnotations", "patchesStrategicMerge", "patchesJson6902", "patches", "images", "imageTags", "replacements",
@@ -43,7 +41,10 @@ _LISTS = (
     "validators",
 )
 _CLONED = ("resources", "bases", "components", "generators", "transformers", "validators")
+_CHARTS = ("helmCharts", "helmChartInflationGenerator")
 _PLUGINS = ("generators", "transformers", "validators")
+#: Maps whose names are the writer's own.
+_FREE = frozenset(("labels", "annotations", "commonlabels", "commonannotations", "pairs", "valuesinline"))
 #: Fields by which Kustomize's own generators and transformers read files (api/internal/builtins).
 _READING = frozenset((
     "files", "envs", "env", "path", "paths", "replacements", "valuesfile", "additionalvaluesfiles", "values",
@@ -55,11 +56,15 @@ _READING = frozenset((
 class Reachable:
     """What a kustomization refers to, with those that it refers to.
 
-    `warnings` are for what may be something else tomorrow; `has_remotes` says whether anything is on other servers.
+    `warnings` are for what may be something else tomorrow; `has_remotes` says whether anything is on other servers, and
+    `has_charts` whether charts are inflated. `files` are all that is read in the repository, in order; None where
+    something is read that cannot be seen from here.
     """
 
     warnings: tuple[Warned, ...]
     has_remotes: bool
+    has_charts: bool
+    files: tuple[Path, ...] | None
 
 
 def read(directory: Path, where: str) -> dict[str, Any]:
@@ -75,11 +80,14 @@ def read(directory: Path, where: str) -> dict[str, Any]:
     except UnicodeError as error:
         raise SourceError("the file cannot be read", where=place, hint="it has to be UTF-8") from error
     try:
-        value = yamlio.load(text, where=place)
+        # Kustomize reads the first document and nothing behind it (sigs.k8s.io/yaml, `Unmarshal`).
+        first = next((one for one in stream.split(text, where=place) if not one.is_empty), None)
+        value = None if first is None else yamlio.load(first.text, where=place)
     except ManifestError as error:
         raise SourceError(error.what, where=error.where, hint=error.hint) from error
     if value is not None and not isinstance(value, dict):
         raise SourceError("the kustomization is no map", where=place, hint="see Kustomize's reference")
+    _require_plain(value, place)
     found: dict[str, Any] = {}
     for key, content in (value or {}).items():
         # Go's encoding/json does not look at the case.
@@ -111,7 +119,12 @@ def reachable(
     real = Path(os.path.realpath(app))
     walk.inside(real, kustomization(real, where).name, where)
     walk.look(real, content, where)
-    return Reachable(warnings=tuple(dict.fromkeys(walk.warnings)), has_remotes=walk.has_remotes)
+    return Reachable(
+        warnings=tuple(dict.fromkeys(walk.warnings)),
+        has_remotes=walk.has_remotes,
+        has_charts=walk.has_charts,
+        files=tuple(sorted(walk.files)) if walk.sees_all else None,
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,20 +133,36 @@ class _Walk:
     reads_anything: bool
     warnings: list[Warned] = field(default_factory=list)
     has_remotes: bool = False
+    has_charts: bool = False
+    sees_all: bool = True
+    files: set[Path] = field(default_factory=set)
     seen: set[Path] = field(default_factory=set)
 
     def look(self, directory: Path, content: Mapping[str, Any], where: str) -> None:
         """One kustomization, and those below it; each directory once."""
         self.seen.add(directory)
+        # Generators and the like may name files that only they know, and charts are whole directories.
+        self.sees_all = self.sees_all and not any(content.get(name) for name in (*_PLUGINS, *_CHARTS))
+        self.has_charts = self.has_charts or any(content.get(name) for name in _CHARTS)
+        self.files.add(kustomization(directory, where))
         if len(self.seen) > _MOST:
             raise SourceError(f"there are more than {_MOST} kustomizations", where=where)
         for name, text in _references(content):
             place = f"{where}: {name}"
+            if _is_inline(text):
+                if self.reads_anything and name in _PLUGINS:
+                    self._reads_no_file(text, place)
+                # Kustomize takes for a path what it cannot read as an object.
+                if not any(map(os.path.lexists, _both(directory, text))):
+                    continue
             is_clone = name in _CLONED and repospec.parse(text) is not None
             if repospec.is_remote_file(text) or (is_clone and not (directory / text).is_file()):
                 self._remote(text, place)
+                self._stays(directory, text, place)
                 continue
             target = self.inside(directory, text, place)
+            if not target.is_dir():
+                self.files.add(target)
             if self.reads_anything and name in _PLUGINS:
                 self._plugin(target, place)
             if name not in _CLONED or target in self.seen or not target.is_dir():
@@ -142,20 +171,25 @@ class _Walk:
                 below = target.relative_to(self.root).as_posix()
                 self.inside(target, kustomization(target, below).name, place)
                 self.look(target, read(target, below), below)
-        for name in _PLUGINS if self.reads_anything else ():
-            for text in filter(_is_inline, _texts(content.get(name))):
-                self._reads_no_file(text, f"{where}: {name}")
         for chart in _charts(content):
             self._chart(chart, f"{where}: helmCharts")
 
     def inside(self, directory: Path, text: str, place: str) -> Path:
         """A local path with its links followed."""
-        target = self.root.parent if "\0" in text else Path(os.path.realpath(directory / text))
-        if text.startswith("/") or not target.is_relative_to(self.root):
+        if not globs.is_path(text) or text != text.strip():
+            raise SourceError(f"{text[:200]!r} is no path", where=place, hint="correct it")
+        return self._stays(directory, text, place)
+
+    def _stays(self, directory: Path, text: str, place: str) -> Path:
+        """Refuse what leads out, whether `..` is taken as a step up or, as Go does it, takes away what is before it."""
+        targets = [Path(os.path.realpath(path)) for path in _both(directory, text)]
+        if text.startswith("/") or not all(target.is_relative_to(self.root) for target in targets):
             raise SourceError(
-                f"{text[:200]!r} leads out of the repository", where=place, hint="keep it in the repository"
+                f"{repospec.shown(text)[:200]!r} leads out of the repository",
+                where=place,
+                hint="keep it in the repository",
             )
-        return target
+        return targets[0]
 
     def _plugin(self, target: Path, place: str) -> None:
         """A generator or the like in a file: what it reads, nobody guards."""
@@ -175,7 +209,7 @@ class _Walk:
         while objects:
             value = objects.pop()
             for key, below in value.items() if isinstance(value, dict) else ():
-                if str(key).lower() in _READING:
+                if str(key).lower() in _READING or not str(key).isascii():
                     raise _unguarded(f"a generator or transformer with {str(key)[:40]!r}", place)
                 objects += below if str(key).lower() == "items" and isinstance(below, list) else ()
 
@@ -205,7 +239,7 @@ class _Walk:
             return
         self.has_remotes = True
         name, version = (str(get(chart, key) or "") for key in ("name", "version"))
-        if _EXACT.fullmatch(version.strip()) is None:
+        if not requirements.is_exact(version):
             self.warnings.append(
                 Warned(
                     f"the chart {name[:100]!r} has no exact version, so another one may be fetched tomorrow",
@@ -213,6 +247,38 @@ class _Walk:
                     hint="write a version such as 1.2.3",
                 )
             )
+
+
+def _both(directory: Path, text: str) -> tuple[str, str]:
+    """A path as the system reads it, and as Go cleans it."""
+    joined = f"{directory}/{text}"
+    return joined, os.path.normpath(joined)
+
+
+def _require_plain(value: Any, place: str) -> None:
+    """Refuse names of fields that Go takes for others: it folds some signs that are not ASCII, and knows no case.
+
+    Raises:
+        SourceError: a name has such signs, or there are two spellings of one.
+    """
+    if isinstance(value, list):
+        for one in value:
+            _require_plain(one, place)
+    if not isinstance(value, dict):
+        return
+    known: dict[str, str] = {}
+    for key, below in value.items():
+        other = known.setdefault(str(key).lower(), str(key))
+        if not str(key).isascii() or other != key:
+            raise SourceError(
+                f"the field {str(key)[:40]!r} is there in two spellings"
+                if other != key
+                else f"{str(key)[:40]!r} is no field",
+                where=place,
+                hint="keep one of them" if other != key else "write it in plain letters",
+            )
+        if not (isinstance(below, dict) and str(key).lower() in _FREE):
+            _require_plain(below, place)
 
 
 def _unguarded(what: str, place: str) -> SourceError:
@@ -236,7 +302,7 @@ def _charts(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _references(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The fields that name files, directories or repositories, and the names; no text that stands in itself."""
     for name in (*_LISTS, "patchesStrategicMerge"):
-        yield from ((name, text) for text in _texts(content.get(name)) if not _is_inline(text))
+        yield from ((name, text) for text in _texts(content.get(name)))
     for name, keys in (
         ("openapi", ("path",)),
         ("patches", ("path",)),

@@ -113,6 +113,9 @@ class Kustomize:
         self.env: Mapping[str, str] = {
             # A kustomization can name a home of helm, and helm runs programs that a registry's settings name.
             "HELM_REGISTRY_CONFIG": f"{home}/registries.json",
+            "HELM_REPOSITORY_CONFIG": f"{home}/repositories.yaml",
+            "HELM_REPOSITORY_CACHE": f"{home}/repositories",
+            "HELM_CONTENT_CACHE": f"{home}/content",
             **network,
             "PATH": path,
             "HOME": str(home),

@@ -146,6 +146,63 @@ def attend(argv: Sequence[str], *, env: Mapping[str, str], stdin: Path | None = 
             signal.signal(number, handler)
 
 
+def together(programs: Sequence[Sequence[str]], *, env: Mapping[str, str], grace: float) -> int:
+    """Run programs that end together, with our streams: when one ends, or a signal comes, all are told to end.
+
+    Args:
+        programs: arguments of each, the first a path.
+        env: their whole environment.
+        grace: seconds from SIGTERM to SIGKILL.
+
+    Returns:
+        The exit code of the first that ended (128 and the number for a signal), 0 after a signal to us.
+    """
+    stopped: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    previous = {number: signal.signal(number, lambda number, _: stopped.append(number)) for number in numbers}
+    children = [subprocess.Popen(argv, env=dict(env)) for argv in programs]
+    code = 0
+    try:
+        while not stopped:
+            time.sleep(_TICK)
+            ended = _reaped({child.pid for child in children})
+            if ended is not None:
+                code = ended
+                break
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        _end_together(children, grace)
+    return code
+
+
+def _reaped(known: set[int]) -> int | None:
+    """Reap whatever has ended; the exit code of the first that is known."""
+    while True:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            return 0
+        if found is None:
+            return None
+        if found.si_pid in known:
+            return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
+
+
+def _end_together(children: Sequence[subprocess.Popen[bytes]], grace: float) -> None:
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGTERM)
+    until = time.monotonic() + grace
+    for child in children:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(max(0.0, until - time.monotonic()))
+    for child in children:
+        if child.returncode is None:
+            child.kill()
+            child.wait(_REAP)
+
+
 @contextlib.contextmanager
 def forward_termination() -> Iterator[None]:
     """While active, SIGTERM and SIGINT end every running process group, then this process.

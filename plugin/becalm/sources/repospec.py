@@ -15,8 +15,16 @@ _SCHEMES = ("ssh://", "https://", "http://", "file://")
 _USER = re.compile(r"([a-zA-Z][a-zA-Z0-9-]*)@")
 _SECRET = re.compile(r"(?<=://)[^/@\s]*@")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-#: Three numbers: branches are called release-1.30.
-_VERSION = re.compile(r"(?:[\w.-]+[/-])?v?\d+\.\d+\.\d+(?:[-+.][\w.+-]*)?")
+#: Three numbers, since branches are called release-1.30; behind another word a v, since branches are called feature-1.2.3.
+_VERSION = re.compile(r"(?:(?P<word>[\w.-]+)[/-](?=v))?v?\d+\.\d+\.\d+(?:[-+.][\w.+-]*)?")
+#: Words that begin the names of branches.
+_BRANCHES = re.compile(
+    r"(refs-)?heads|release|releases|branch|branches|hotfix|feature|features|bugfix|fix|support",
+    re.IGNORECASE,
+)
+#: Directories of an address that are branches.
+_MOVING = ("main", "master", "HEAD", "heads", "trunk", "develop", "dev")
+_FILE = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -48,10 +56,7 @@ def parse(text: str) -> RepoSpec | None:
 
 def is_remote_file(text: str) -> bool:
     """Whether Kustomize fetches it as a single file, before it tries it as a repository."""
-    try:
-        return urlsplit(text).scheme in ("http", "https")
-    except ValueError:
-        return False
+    return _FILE.match(text) is not None
 
 
 def is_pinned(text: str) -> bool:
@@ -60,7 +65,8 @@ def is_pinned(text: str) -> bool:
     if spec is not None and spec.ref:
         return _is_fixed(spec.ref)
     # A single file: its address may hold the commit, or the version of a release.
-    return is_remote_file(text) and any(map(_is_fixed, urlsplit(text).path.split("/")[:-1]))
+    parts = urlsplit(text).path.split("/")[:-1] if is_remote_file(text) else []
+    return any(map(_is_fixed, parts)) and not any(part in _MOVING for part in parts)
 
 
 def shown(text: str) -> str:
@@ -76,7 +82,10 @@ def without_passwords(text: str) -> str:
 def _is_fixed(ref: str) -> bool:
     if ref.startswith("refs/tags/"):
         return True
-    return bool(_COMMIT.fullmatch(ref) or _VERSION.fullmatch(ref))
+    if _COMMIT.fullmatch(ref):
+        return True
+    match = _VERSION.fullmatch(ref)
+    return match is not None and not _BRANCHES.fullmatch(match["word"] or "")
 
 
 def _host(text: str) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ from becalm.manifests import yamlio
 from becalm.sources.tree import ChartTree
 
 #: `1.2.3`, also with a v, a pre-release and build data: anything less can mean another version tomorrow.
-_EXACT = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_EXACT = re.compile(r"(=\s*)?v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,249}")
 _VERSION = re.compile(r"[0-9A-Za-z.+~^<>=!*,| -]{0,200}")
 _SUBCHART = re.compile(r"charts/[^/]+/Chart\.yaml")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from becalm.config.network import Network
 from becalm.errors import SourceError, Warned
-from becalm.sources import requirements
+from becalm.sources import globs, requirements
 from becalm.sources.helm import Helm
 from becalm.sources.remote_values import RemoteFile
 from becalm.sources.tree import ChartTree, load_chart
@@ -128,8 +128,8 @@ def directory(path: str, *, app: Path, root: Path, where: str) -> Path:
     Raises:
         SourceError: it is not there, or not in the repository.
     """
-    if "\0" in path:
-        raise SourceError("the path holds a NUL character", where=where)
+    if not globs.is_path(path):
+        raise SourceError(f"{path[:60]!r} is no path", where=where, hint="correct it")
     found = Path(os.path.realpath(app / path))
     if path.startswith("/") or not found.is_relative_to(os.path.realpath(root)):
         raise SourceError(

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from becalm.errors import SourceError
-from becalm.sources import remote_values
+from becalm.sources import globs, remote_values
 from becalm.sources.remote_values import RemoteFile
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REFERENCE = re.compile(r"\$\{?([\w-]+)")
-_GLOB = re.compile(r"[*?\[]")
 _MOST_FILES = 1000
+_ENDING = re.compile(r"[,\\]")
 
 
 def resolve(  # noqa: PLR0913  # by keyword, and each a fact of its own
@@ -48,13 +48,13 @@ def resolve(  # noqa: PLR0913  # by keyword, and each a fact of its own
     root = Path(os.path.realpath(root))
     app = Path(os.path.realpath(app))
     local = [name for name in names if not (urls and _URL.match(name))]
-    plain = {_inside(name, app, root, where) for name in local if not _GLOB.search(name)}
+    plain = {_inside(name, app, root, where) for name in local if not globs.is_glob(name)}
     found: list[Path | RemoteFile] = []
     for name in names:
         if urls and _URL.match(name):
             found.append(remote_values.parse(name, urls, where=where))
             continue
-        if _GLOB.search(name):
+        if globs.is_glob(name):
             matches = [path for path in _globbed(name, app, root, where) if path not in plain]
             if not matches and not ignore_missing:
                 raise _missing(name, where, "no file fits the pattern")
@@ -98,6 +98,11 @@ def single(name: str, *, app: Path, root: Path, where: str) -> Path:
     path = _inside(name, Path(os.path.realpath(app)), Path(os.path.realpath(root)), where)
     if not path.is_file():
         raise _missing(name, where, "the file is not there")
+    if _ENDING.search(str(path)):
+        # helm would read on behind it, and take the rest for another file.
+        raise SourceError(
+            f"{name[:200]!r} has a comma or backslash in its path", where=where, hint="rename the file"
+        )
     return path
 
 
@@ -116,23 +121,20 @@ def _refuse(name: str, where: str) -> None:
             where=where,
             hint="keep the file in the repository, or ask the operator to allow it by BECALM_VALUES_FILE_URLS",
         )
-    if not name or "\0" in name:
-        raise SourceError("a name of a values file is empty", where=where)
+    if not globs.is_path(name):
+        raise SourceError(f"{name[:60]!r} is no name of a file", where=where, hint="correct it")
 
 
 def _globbed(name: str, app: Path, root: Path, where: str) -> list[Path]:
     """The files that a pattern means, in lexical order; `**` goes through any number of directories."""
     _refuse(name, where)
     base = root if name.startswith("/") else app
-    pattern = os.path.normpath(name.lstrip("/")).replace("[^", "[!")
+    pattern = os.path.normpath(name.lstrip("/"))
     while pattern.startswith("../"):
         base, pattern = base.parent, pattern[3:]
     if not base.is_relative_to(root):
         raise _outside(name, where)
-    try:
-        matches = sorted(str(path) for path in base.glob(pattern) if path.is_file())
-    except (ValueError, NotImplementedError, re.error) as error:
-        raise SourceError(f"{name[:200]!r} is no pattern", where=where) from error
+    matches = [path for path in globs.matches(base, pattern, where=where) if path.is_file()]
     if len(matches) > _MOST_FILES:
         raise SourceError(f"{name[:200]!r} fits more than {_MOST_FILES} files", where=where)
     real = [Path(os.path.realpath(match)) for match in matches]

@@ -85,7 +85,7 @@ def test_a_full_disk_costs_time_only(tmp_path, monkeypatch):
     def full(*_arguments, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache.tempfile, "mkstemp", full)
+    monkeypatch.setattr("becalm.config.private.tempfile.mkstemp", full)
     assert Cache(tmp_path / "c").value(KEY, lambda: "v") == "v"
 
 

@@ -100,6 +100,12 @@ def test_all_else_is_local(text):
         ("github.com/o/r?ref=refs/tags/stable", True),
         (f"https://raw.example.com/o/r/{COMMIT}/a.yaml", True),
         ("https://example.com/o/r/releases/download/v1.2.3/install.yaml", True),
+        ("github.com/o/r?ref=heads/v1.2.3", False),
+        ("github.com/o/r?ref=release/1.2.3", False),
+        ("github.com/o/r?ref=release/v1.2.3", False),
+        ("github.com/o/r?ref=feature-1.2.3-wip", False),
+        ("https://raw.example.com/o/r/main/1.2.3/x.yaml", False),
+        ("https:/../../v1.2.3/x", False),
         ("github.com/o/r", False),
         ("github.com/o/r?ref=main", False),
         ("github.com/o/r?ref=HEAD", False),
@@ -160,3 +166,17 @@ def test_the_original_is_left_alone():
         "labels": [{"pairs": {"a": "1", "b": "2"}}], "images": [{"name": "x", "newTag": "2"}], "components": ["c", "d"],
         "namePrefix": "p",
     }  # fmt: skip
+
+
+def test_of_entries_of_one_name_the_first_stays():
+    """As `kustomize edit` has it."""
+    content = {"replicas": [{"name": "web", "count": 3}, {"name": "web", "count": 5}]}
+    done = edits.edited(content, KustomizeOptions(replicas={"two": "4"}), ())
+    assert done["replicas"] == [{"name": "two", "count": 4}, {"name": "web", "count": 3}]
+
+
+@pytest.mark.parametrize("pairs", ["xyz", [1], 5])
+def test_labels_that_are_none_are_an_error(pairs):
+    given = KustomizeOptions(common_labels={"a": "b"}, label_without_selector=True)
+    with pytest.raises(ConfigError, match="the pairs are no map"):
+        edits.edited({"labels": [{"pairs": pairs}]}, given, ())

@@ -1,0 +1,71 @@
+"""One render, from the cache or anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from becalm.answers import key as keys
+from becalm.answers.key import Key
+from becalm.answers.store import Entry, Store
+from becalm.pipeline import Request, Result, render
+from becalm.report import report
+
+_DAY = 86_400
+#: Entries of charts without certificates end as well, so that nothing lies about for ever.
+_LONGEST = 30 * _DAY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Manifests, warnings in one line each, and what can be told of the render without a secret."""
+
+    output: str = field(repr=False)
+    warnings: tuple[str, ...]
+    record: dict[str, Any]
+
+
+def answer(request: Request) -> Answer:
+    """Render, or find what was rendered from the same inputs.
+
+    Raises:
+        PluginError: as `pipeline.render`. Errors are never kept.
+    """
+    store = Store(request.keeping, request.seed)
+    key = keys.of(request) if store.keeps else None
+    if key is None:
+        return _rendered(request, render(request))
+    found = store.get(key.digest, at=request.at)
+    if found is not None:
+        return _kept(found)
+    result = render(request)
+    fresh = _rendered(request, result)
+    seconds = _seconds(request, result, key)
+    if seconds > 0:
+        content = json.dumps([fresh.output, fresh.record], ensure_ascii=False)
+        store.put(key.digest, Entry(made=request.at, until=request.at + seconds, content=content))
+    # What was wrong with the cache is told once, and not kept.
+    warnings = (*fresh.warnings, *store.complaints)
+    return replace(fresh, warnings=warnings, record={**fresh.record, "warnings": list(warnings)})
+
+
+def _rendered(request: Request, result: Result) -> Answer:
+    warnings = tuple(warned.line() for warned in result.warnings)
+    told = {**report(request, result), "outcome": "rendered", "warnings": list(warnings)}
+    return Answer(output=result.output, warnings=warnings, record=told)
+
+
+def _kept(entry: Entry) -> Answer:
+    output, record = json.loads(entry.content)
+    # Nothing ran for it.
+    told = {**record, "outcome": "cached", "runs": 0}
+    return Answer(output=output, warnings=tuple(record["warnings"]), record=told)
+
+
+def _seconds(request: Request, result: Result, key: Key) -> int:
+    """How long an answer is right from now on."""
+    if result.warnings or key.may_change:
+        return min(request.keeping.unpinned, _LONGEST)
+    changes = [issued.window.change - request.at for issued in result.issued.values()]
+    return min([*changes, _LONGEST])

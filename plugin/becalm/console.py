@@ -1,0 +1,56 @@
+"""How a command ends: its output complete or not at all, errors on stderr, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from becalm.errors import EXIT_BUG, PluginError, bug
+
+
+def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -> int:
+    """Run a command and print what it gives.
+
+    Args:
+        run: gives the output.
+        told: is given the first line of an error.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        output = run()
+    except PluginError as error:
+        if told is not None:
+            told(error.first_line())
+        sys.stderr.write(f"Error: {error}\n")
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold a value and must not be shown
+        if told is not None:
+            told(f"internal error: {type(error).__name__}")
+        sys.stderr.write(bug(error))
+        return EXIT_BUG
+    return _write(output)
+
+
+def warn(line: str) -> None:
+    """One warning, where Argo CD's log has it."""
+    sys.stderr.write(f"Warning: {line}\n")
+
+
+def _write(output: str) -> int:
+    """Everything to stdout, as UTF-8 whatever the locale is."""
+    stream = sys.stdout.buffer
+    try:
+        stream.write(output.encode())
+        stream.flush()
+    except OSError as error:
+        # Python would try again when it ends, and complain on stderr.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 128 + signal.SIGPIPE
+        sys.stderr.write(f"Error: the output could not be written: {error.strerror}\n")
+        return 1
+    return 0

@@ -1,0 +1,76 @@
+"""What a forked child does: one render, with the client's directory, environment and files."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from becalm import console
+from becalm.config import load
+from becalm.generating import generate
+
+#: Of a record in one line; without the differences a longer one is told.
+LARGEST = 4 * 1024 * 1024
+_LAST = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a client asks for: open files of its directory, output and errors, and the environment of `generate`."""
+
+    directory: int
+    output: int
+    errors: int
+    environment: dict[bytes, bytes]
+
+
+def run(order: Order, record: int) -> NoReturn:
+    """Render and end the process with the exit code of `generate`.
+
+    Args:
+        order: the render.
+        record: an open file for what can be told of it, as JSON.
+    """
+    code = 70
+    try:
+        _become(order, record)
+        told: dict[str, Any] = {}
+        code = console.guarded(lambda: generate(told), told=lambda line: told.update(error=line))
+        sys.stderr.flush()
+        os.write(3, _line(told))
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        # Nothing of the parent's is to run: no exit handler, no destructor.
+        os._exit(code)
+
+
+def _become(order: Order, record: int) -> None:
+    signal.set_wakeup_fd(-1)
+    for caught in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP):
+        signal.signal(caught, signal.SIG_DFL)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    os.fchdir(order.directory)
+    # Numbers above the highest that is needed here, so that none is overwritten before it is copied.
+    copies = [os.dup(number) for number in (null, order.output, order.errors, record)]
+    for target, number in enumerate(copies):
+        os.dup2(number, target, inheritable=target < 3)
+    os.closerange(4, _LAST)
+    load.replace_environment(order.environment)
+    # One render and the end: collecting would only touch, and so copy, the parent's memory.
+    gc.disable()
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    data = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    if len(data) > LARGEST:
+        data = json.dumps({**told, "diffs": [], "truncated": True}, ensure_ascii=False).encode(
+            "utf-8", "replace"
+        )
+    return data if len(data) <= LARGEST else b"{}"

@@ -1,0 +1,127 @@
+"""`becalm serve`: loads everything, starts the web process, tells the log, and serves."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from becalm.derive import instant
+from becalm.service import settings
+from becalm.service.settings import Settings
+from becalm.service.warm import warm_up
+from becalm.service.zygote import Service
+
+#: A web process that ends is started again, but not at once.
+_PAUSE = 5.0
+#: What waits for a web process that does not read; more is lost to it, not to the log.
+_PIPE = 1024 * 1024
+
+
+def serve(variables: Mapping[str, str]) -> int:
+    """Serve until SIGTERM; the exit code.
+
+    Raises:
+        ConfigError: a variable is wrong, or the socket cannot be made.
+    """
+    chosen = settings.read(variables)
+    telling = _Telling(chosen)
+    service = Service(chosen, telling.tell)
+    warm_up(variables)
+    telling.start_web(service)
+    gc.collect()
+    # What is loaded stays: the collector need not look at it, so children share it.
+    gc.freeze()
+    telling.log(
+        {
+            "service": "ready",
+            "socket": str(chosen.socket),
+            "concurrency": chosen.concurrency,
+            "web": chosen.web or "off",
+        }
+    )
+    service.run()
+    telling.log({"service": "stopped"})
+    return 0
+
+
+class _Telling:
+    """Where records go: one line each to the log, and to the web process."""
+
+    def __init__(self, chosen: Settings) -> None:
+        self._settings = chosen
+        self._pipe = -1
+        self._started = 0.0
+        self._service: Service | None = None
+
+    def tell(self, record: dict[str, Any]) -> None:
+        """One record of a render, or a state of the queue."""
+        if "state" not in record:
+            self.log(_brief(record))
+        is_due = self._pipe < 0 and time.monotonic() > self._started + _PAUSE
+        if is_due and self._service is not None:
+            self.start_web(self._service)
+        if self._pipe >= 0:
+            # Either the whole line or nothing of it: half a line would spoil the next.
+            with contextlib.suppress(BlockingIOError):
+                self._write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+    def log(self, record: dict[str, Any]) -> None:
+        """One line on stderr."""
+        if self._settings.log_json:
+            text = json.dumps(record, ensure_ascii=False)
+        else:
+            text = " ".join(
+                f"{key}={value}" for key, value in record.items() if value not in ("", 0, [], None)
+            )
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    def start_web(self, service: Service) -> None:
+        """Fork the process that serves health, metrics and page."""
+        self._service = service
+        if not self._settings.web:
+            return
+        from becalm.web import server  # noqa: PLC0415  # loaded once, before the fork
+
+        self._started = time.monotonic()
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                os.close(writing)
+                server.run(reading, self._settings)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(reading)
+        os.set_blocking(writing, False)
+        self._pipe = writing
+        service.watch(pid, self._web_ended)
+
+    def _web_ended(self, status: int) -> None:
+        os.close(self._pipe)
+        self._pipe = -1
+        self.log({"service": "the web process ended", "status": status})
+
+    def _write(self, data: bytes) -> None:
+        try:
+            sent = os.write(self._pipe, data)
+            if sent < len(data):
+                os.set_blocking(self._pipe, True)
+                os.write(self._pipe, data[sent:])
+                os.set_blocking(self._pipe, False)
+        except BrokenPipeError:
+            return
+
+
+def _brief(record: dict[str, Any]) -> dict[str, Any]:
+    """A record for the log: lists become numbers."""
+    found = {key: len(value) if isinstance(value, list) else value for key, value in record.items()}
+    return {**found, "at": instant.written(int(record["at"]))}

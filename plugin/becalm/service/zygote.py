@@ -1,0 +1,382 @@
+"""The service itself: one thread that listens, queues, forks, watches and tells.
+
+A client that goes away takes its render along, whether it waits or runs. A render that is late is told to end, and killed
+two seconds later with whatever it started. On SIGTERM nothing new is taken, and what has been taken is finished.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from becalm.derive import clock
+from becalm.errors import ConfigError
+from becalm.service import child, client
+from becalm.service.child import Order
+from becalm.service.queue import FairQueue
+from becalm.service.settings import Settings
+
+_GRACE = 2.0
+#: Renders that have been taken when SIGTERM comes get this long.
+_DRAIN = 25.0
+_SECONDS_TO_SEND = 5.0
+_PR_SET_CHILD_SUBREAPER = 36
+_TICK = 1.0
+_FDS = 3
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    connection: socket.socket
+    since: float
+    at: float
+    data: bytearray = field(default_factory=bytearray)
+    files: list[int] = field(default_factory=list)
+    order: Order | None = None
+    app: str = ""
+    pid: int = 0
+    pidfd: int = -1
+    record: int = -1
+    started: float = 0.0
+    ending: float = 0.0
+    why: str = ""
+
+
+class Service:
+    """Renders for those who connect.
+
+    Args:
+        settings: the operator's.
+        tell: is given the record of each render, and states of the queue.
+    """
+
+    def __init__(self, settings: Settings, tell: Tell) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._selector = selectors.DefaultSelector()
+        self._queue: FairQueue[_Client] = FairQueue(settings.queue)
+        self._clients: set[_Client] = set()
+        self._running: dict[int, _Client] = {}
+        self._others: dict[int, Callable[[int], None]] = {}
+        self._stopping = 0.0
+        self._listener = _listen(settings.socket)
+        self._told = (0, 0)
+        _adopt_orphans()
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, then finish what has been taken."""
+        wakeup, signals = socket.socketpair()
+        for one in (wakeup, signals):
+            one.setblocking(False)
+        signal.set_wakeup_fd(signals.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        signal.signal(signal.SIGCHLD, _nothing)
+        self._selector.register(wakeup, selectors.EVENT_READ, None)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        try:
+            while not self._is_done():
+                for key, _ in self._selector.select(_TICK if self._clients else None):
+                    if key.data is None:
+                        with contextlib.suppress(BlockingIOError):
+                            wakeup.recv(4096)
+                    else:
+                        key.data()
+                self._reap()
+                self._end_late()
+                self._fill()
+                self._tell_state()
+        finally:
+            self._end_all()
+
+    def watch(self, pid: int, ended: Callable[[int], None]) -> None:
+        """Have a function called with the exit status of another child when that ends."""
+        self._others[pid] = ended
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = self._stopping or time.monotonic()
+
+    def _is_done(self) -> bool:
+        if not self._stopping:
+            return False
+        if self._listener.fileno() >= 0:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+            self._settings.socket.unlink(missing_ok=True)
+        return not self._clients or time.monotonic() > self._stopping + _DRAIN
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, user, _ = struct.unpack("3i", credentials)
+        if user != os.geteuid():
+            connection.close()
+            return
+        connection.setblocking(False)
+        one = _Client(connection, time.monotonic(), float(clock.now()))
+        self._clients.add(one)
+        self._selector.register(connection, selectors.EVENT_READ, lambda: self._read(one))
+
+    def _read(self, one: _Client) -> None:
+        try:
+            data, ancillary, _, _ = one.connection.recvmsg(1 << 18, socket.CMSG_SPACE(_FDS * 4))
+        except BlockingIOError:
+            return
+        except OSError:
+            data, ancillary = b"", []
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                numbers = array.array("i")
+                numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
+                one.files += list(numbers)
+        if not data or one.order is not None:
+            # The client is gone, or says what it should not.
+            self._give_up(one, "cancelled")
+            return
+        one.data += data
+        length = int.from_bytes(one.data[:4], "big")
+        if length > client.LARGEST or len(one.data) > 4 + length or len(one.files) > _FDS:
+            self._drop(one)
+        elif len(one.data) >= 4 and len(one.data) == 4 + length:
+            self._take(one)
+
+    def _take(self, one: _Client) -> None:
+        """A whole message is there."""
+        if len(one.files) != _FDS:
+            self._drop(one)
+            return
+        entries = bytes(one.data[4:]).split(b"\0")
+        environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+        one.data = bytearray()
+        directory, output, errors = one.files
+        one.order = Order(directory=directory, output=output, errors=errors, environment=environment)
+        one.app = environment.get(b"ARGOCD_APP_NAME", b"").decode("utf-8", "replace")
+        if self._stopping or not self._queue.put(one.app, one):
+            why = "becalm is being stopped" if self._stopping else f"{len(self._queue)} renders wait already"
+            hint = (
+                "try again"
+                if self._stopping
+                else "try again, or raise BECALM_CONCURRENCY or the sidecar's processors"
+            )
+            self._record(one, outcome="overloaded", error=why)
+            self._answer(one, f"busy {why}; {hint}")
+
+    def _fill(self) -> None:
+        while len(self._queue) and len(self._running) < self._settings.concurrency:
+            one = self._queue.get()
+            assert one.order is not None
+            one.record = os.memfd_create("record")
+            one.started = time.monotonic()
+            pid = os.fork()
+            if pid == 0:
+                child.run(one.order, one.record)
+            one.pid = pid
+            self._running[pid] = one
+
+    def _reap(self) -> None:
+        """Look at every child that has ended; those that nobody knows are what killed renders left."""
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+            one = self._running.pop(found.si_pid, None)
+            if one is not None:
+                self._ended(one, status)
+            elif found.si_pid in self._others:
+                self._others.pop(found.si_pid)(status)
+
+    def _ended(self, one: _Client, status: int) -> None:
+        _kill_orphans({*self._running, *self._others})
+        os.lseek(one.record, 0, os.SEEK_SET)
+        told = _parsed(os.read(one.record, child.LARGEST + 1))
+        os.close(one.record)
+        seconds = time.monotonic() - one.started
+        stages = {"queue": round(one.started - one.since, 4), "render": round(seconds, 4)}
+        outcome = one.why or ("failed" if status else str(told.get("outcome", "rendered")))
+        if status < 0 and not one.why:
+            told["error"] = f"the render was ended by signal {-status}"
+        self._record(
+            one,
+            **{
+                **told,
+                "outcome": outcome,
+                "code": status,
+                "stages": stages,
+                "killed": int(status < 0 or bool(one.why)),
+            },
+        )
+        if one.why == "timeout":
+            limit = f"{self._settings.deadline:g} s"
+            self._answer(one, f"late the render did not end within {limit}, of which it waited {stages['queue']:.1f} s; "
+                              "make the application smaller, or raise BECALM_DEADLINE with Argo CD's own limit")  # fmt: skip
+        elif status >= 0 and not one.why:
+            self._answer(one, f"exit {status}")
+        else:
+            # The client renders by itself.
+            self._drop(one)
+
+    def _end_late(self) -> None:
+        now = time.monotonic()
+        for one in list(self._clients):
+            if one.ending and now > one.ending + _GRACE and one.pid in self._running:
+                os.kill(one.pid, signal.SIGKILL)
+            elif not one.why and now > one.since + self._settings.deadline:
+                self._give_up(one, "timeout")
+
+    def _give_up(self, one: _Client, why: str) -> None:
+        if one.pid in self._running:
+            if not one.why:
+                one.why, one.ending = why, time.monotonic()
+                os.kill(one.pid, signal.SIGTERM)
+            if why == "cancelled" and one.connection.fileno() >= 0:
+                self._selector.unregister(one.connection)
+                one.connection.close()
+            return
+        self._queue.remove(one.app, one)
+        if one.order is None:
+            self._drop(one)
+            return
+        self._record(one, outcome=why)
+        self._answer(one, f"late the render waited {self._settings.deadline:g} s for its turn; "
+                          "raise BECALM_CONCURRENCY or the sidecar's processors")  # fmt: skip
+
+    def _answer(self, one: _Client, text: str) -> None:
+        with contextlib.suppress(OSError):
+            one.connection.settimeout(_SECONDS_TO_SEND)
+            one.connection.sendall(f"{text}\n".encode())
+        self._drop(one)
+
+    def _drop(self, one: _Client) -> None:
+        self._clients.discard(one)
+        if one.connection.fileno() >= 0:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(one.connection)
+            one.connection.close()
+        for number in one.files:
+            os.close(number)
+        one.files = []
+
+    def _record(self, one: _Client, **told: Any) -> None:
+        assert one.order is not None
+        given = {
+            key: one.order.environment.get(name, b"").decode("utf-8", "replace")
+            for key, name in (("app", b"ARGOCD_APP_NAME"), ("project", b"ARGOCD_APP_PROJECT_NAME"),
+                              ("namespace", b"ARGOCD_APP_NAMESPACE"), ("path", b"ARGOCD_APP_SOURCE_PATH"))
+        }  # fmt: skip
+        usual = {"source": "unknown", "code": 0, "error": "", "runs": 0, "warnings": [], "killed": 0}
+        self._tell({
+            "at": one.at, **usual, **told, **given, "seconds": round(time.monotonic() - one.since, 4)
+        })  # fmt: skip
+
+    def _tell_state(self) -> None:
+        state = (len(self._queue), len(self._running))
+        if state != self._told:
+            self._told = state
+            self._tell({"state": {"queue": state[0], "rendering": state[1]}})
+
+    def _end_all(self) -> None:
+        for pid in (*self._running, *self._others):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        until = time.monotonic() + _GRACE
+        while (self._running or self._others) and time.monotonic() < until:
+            self._reap()
+            time.sleep(0.02)
+        for pid in (*self._running, *self._others):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _kill_orphans(set())
+        if self._listener.fileno() >= 0:
+            self._listener.close()
+            self._settings.socket.unlink(missing_ok=True)
+
+
+def _listen(path: Path) -> socket.socket:
+    """A socket in a directory that only we may enter.
+
+    Raises:
+        ConfigError: the directory belongs to somebody else, or a service listens there already.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.parent.lstat()
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise ConfigError(
+                "the directory is open to others",
+                where=str(path.parent),
+                hint="give the socket a directory of its own, mode 0700",
+            )
+        if _is_served(path):
+            raise ConfigError(
+                "another service listens there", where=str(path), hint="end it, or set BECALM_SOCKET"
+            )
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(512)
+    except OSError as error:
+        raise ConfigError(
+            f"the socket cannot be made: {error.strerror}", where=str(path), hint="set BECALM_SOCKET"
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+def _is_served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as other:
+        try:
+            other.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        return True
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of what killed renders leave behind (Linux, prctl(2))."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_orphans(known: set[int]) -> None:
+    """End children that are neither renders nor known otherwise: a helm whose render was killed."""
+    try:
+        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii")
+    except OSError:
+        return
+    for pid in map(int, text.split()):
+        if pid not in known:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _nothing(*_: object) -> None:
+    """The wake-up is enough."""
