@@ -208,9 +208,11 @@ def test_a_server_that_is_not_there_is_an_error(account):
 
 def test_a_server_that_does_not_answer_is_an_error_in_time(account, monkeypatch):
     monkeypatch.setattr(bootstrap, "SECONDS", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        with pytest.raises(ConfigError, match="did not answer within"):
-            bootstrap.create(cluster(account, silent.getsockname()[1]), namespace="argocd", name="s")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(ConfigError, match="did not answer within"),
+    ):
+        bootstrap.create(cluster(account, silent.getsockname()[1]), namespace="argocd", name="s")
 
 
 def test_an_answer_that_is_not_of_kubernetes_is_an_error(account, authority, monkeypatch):
