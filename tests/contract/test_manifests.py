@@ -7,131 +7,45 @@ mistake in one of them shows only in a running cluster, so it is caught here.
 from __future__ import annotations
 
 import copy
-import os
 import re
-import shutil
-import subprocess
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from installations import (
+    KUBECTLS,
+    MANIFESTS,
+    OVERLAYS,
+    PORT,
+    ROOT,
+    SOCKETS,
+    STAND_IN,
+    VAR_FILES,
+    Objects,
+    becalm_of,
+    installation,
+    kustomize,
+    mounts,
+    rendered,
+    valid,
+    variables,
+)
 
-from becalm import cli, options
+from becalm import options
 from becalm.cmp import parameters
 from becalm.config import load, private
 
-ROOT = Path(__file__).resolve().parents[2]
-MANIFESTS = ROOT / "manifests"
-KUBECTLS = {version: ROOT / ".tools" / f"kubectl-{version}" / "kubectl" for version in ("1.31.9", "1.37.1")}
-RELEASES = ("1.29", "1.37")
-OVERLAYS = ("standard", "ha", "core")
-PORT = 9360
-
-# Argo CD mounts these two at fixed paths: its init container copies argocd-cmp-server to the
-# first, and the repo-server looks for plugins' sockets in the second.
-VAR_FILES = "/var/run/argocd"
-SOCKETS = "/home/argocd/cmp-server/plugins"
-
-# What the patch relies on in Argo CD's own Deployment, and no more.
-STAND_IN = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: argocd-repo-server
-spec:
-  selector:
-    matchLabels: {app.kubernetes.io/name: argocd-repo-server}
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: argocd-repo-server}
-    spec:
-      initContainers:
-        - name: copyutil
-          image: example/argocd
-          volumeMounts:
-            - {name: var-files, mountPath: /var/run/argocd}
-      containers:
-        - name: argocd-repo-server
-          image: example/argocd
-          ports:
-            - {containerPort: 8081}
-            - {containerPort: 8084}
-          volumeMounts:
-            - {name: tmp, mountPath: /tmp}
-            - {name: plugins, mountPath: /home/argocd/cmp-server/plugins}
-      volumes:
-        - {name: tmp, emptyDir: {}}
-        - {name: var-files, emptyDir: {}}
-        - {name: plugins, emptyDir: {}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: argocd-server
-spec:
-  selector:
-    matchLabels: {app.kubernetes.io/name: argocd-server}
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: argocd-server}
-    spec:
-      containers:
-        - name: argocd-server
-          image: example/argocd
-"""
-
-Objects = dict[tuple[str, str], dict[str, Any]]
-
-
-def kustomize(version: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    kubectl = KUBECTLS[version]
-    if not kubectl.exists():
-        absent(f"{kubectl} is absent: run `make tools`")
-    return subprocess.run(
-        [str(kubectl), "kustomize", str(directory)], capture_output=True, text=True, check=False, timeout=60
-    )
-
-
-def absent(what: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
-
-
-def rendered(version: str, directory: Path) -> Objects:
-    run = kustomize(version, directory)
-    assert run.returncode == 0, run.stderr
-    found = [document for document in yaml.safe_load_all(run.stdout) if document is not None]
-    return {(item["kind"], item["metadata"]["name"]): item for item in found}
-
-
-def installation(
-    directory: Path, overlay: str, stand_in: str = STAND_IN, *, components: tuple[str, ...] = ()
-) -> Path:
-    """A copy of the manifests, where the overlay's Argo CD is the stand-in; the overlay's directory."""
-    shutil.copytree(MANIFESTS, directory / "manifests")
-    path = directory / "manifests/overlays" / overlay
-    text = yaml.safe_load((path / "kustomization.yaml").read_text())
-    (source,) = text["resources"]
-    assert re.fullmatch(
-        r"https://raw\.githubusercontent\.com/argoproj/argo-cd/v\d+\.\d+\.\d+/manifests/[a-z/-]+\.yaml",
-        source,
-    )
-    text["resources"] = ["argocd.yaml"]
-    text["components"] += [f"../../components/{name}" for name in components]
-    (path / "argocd.yaml").write_text(stand_in)
-    (path / "kustomization.yaml").write_text(yaml.safe_dump(text))
-    return path
-
 
 @pytest.fixture(
-    params=[(version, overlay) for version in sorted(KUBECTLS) for overlay in OVERLAYS], ids="-".join
+    scope="module",
+    params=[(version, overlay) for version in sorted(KUBECTLS) for overlay in OVERLAYS],
+    ids="-".join,
 )
-def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
+def objects(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Objects:
     version, overlay = request.param
-    return rendered(version, installation(tmp_path, overlay, components=("monitoring",)))
+    directory = tmp_path_factory.mktemp(overlay)
+    return rendered(version, installation(directory, overlay, components=("monitoring",)))
 
 
 @pytest.fixture
@@ -142,58 +56,6 @@ def pod(objects: Objects) -> dict[str, Any]:
 @pytest.fixture
 def sidecar(pod: dict[str, Any]) -> dict[str, Any]:
     return becalm_of(pod["containers"])
-
-
-def becalm_of(containers: list[dict[str, Any]]) -> dict[str, Any]:
-    (found,) = [container for container in containers if container["name"] == "becalm"]
-    return found
-
-
-def base() -> dict[str, Any]:
-    """The pod's part of the patch, as it is written."""
-    return yaml.safe_load((MANIFESTS / "base/repo-server-patch.yaml").read_text())["spec"]["template"]["spec"]
-
-
-def chart_values() -> dict[str, Any]:
-    return yaml.safe_load((MANIFESTS / "helm-values.yaml").read_text())
-
-
-def operator() -> dict[str, Any]:
-    return yaml.safe_load((MANIFESTS / "operator/argocd.yaml").read_text())
-
-
-def mounts(container: dict[str, Any]) -> dict[str, str]:
-    return {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-
-
-def variables(container: dict[str, Any]) -> dict[str, Any]:
-    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container["env"]}
-
-
-def deployment(pod: dict[str, Any]) -> dict[str, Any]:
-    """A whole Deployment of a pod that stands in a file of another form, to check it by schema."""
-    labels = {"app.kubernetes.io/name": "argocd-repo-server"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "argocd-repo-server"},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
-
-
-def valid(item: dict[str, Any]) -> None:
-    """Kubernetes' own schemas, strictly, of the oldest and the newest release that becalm knows."""
-    try:
-        import kubernetes_validate
-    except ImportError:
-        absent("kubernetes-validate is absent: run `make venv`")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of how it opens its own files
-        for release in RELEASES:
-            kubernetes_validate.validate(item, release, strict=True)
 
 
 def test_only_the_repo_server_gets_the_sidecar_and_keeps_its_own_container(objects: Objects) -> None:
@@ -436,121 +298,6 @@ def test_an_overlay_generates_the_config_map_of_rules_and_the_pod_finds_it(tmp_p
     pod = found["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]
     assert {volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume} == maps
     assert len(maps) == 2
-
-
-def seed_job(version: str) -> Objects:
-    return rendered(version, MANIFESTS / "seed")
-
-
-@pytest.mark.parametrize("version", sorted(KUBECTLS))
-def test_the_seeds_job_fits_kubernetes_schemas(version: str) -> None:
-    found = seed_job(version)
-    assert {kind for kind, _ in found} == {"ServiceAccount", "Role", "RoleBinding", "Job"}
-    for item in found.values():
-        assert item["metadata"]["namespace"] == "argocd"
-        valid(item)
-
-
-def test_the_seeds_account_can_create_secrets_and_neither_read_nor_change_them() -> None:
-    found = seed_job("1.37.1")
-    assert found["Role", "becalm-seed"]["rules"] == [
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}
-    ]
-    binding = found["RoleBinding", "becalm-seed"]
-    assert binding["roleRef"]["name"] == "becalm-seed"
-    (subject,) = binding["subjects"]
-    account = found["Job", "becalm-seed"]["spec"]["template"]["spec"]["serviceAccountName"]
-    assert (subject["kind"], subject["name"], subject["namespace"]) == ("ServiceAccount", account, "argocd")
-
-
-def test_the_seeds_job_runs_a_command_that_becalm_has_and_makes_what_the_sidecar_mounts() -> None:
-    job = seed_job("1.37.1")["Job", "becalm-seed"]["spec"]["template"]["spec"]
-    (container,) = job["containers"]
-    assert job["automountServiceAccountToken"] is True
-    assert container["securityContext"] == becalm_of(base()["containers"])["securityContext"]
-    (namespace,) = container["env"]
-    assert namespace["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
-    words = [
-        word.replace(f"$({namespace['name']})", "argocd") for word in container["command"] + container["args"]
-    ]
-    assert words[0] == "becalm"
-    parsed = cli._parser().parse_args(words[1:])
-    (volume,) = [item for item in base()["volumes"] if "secret" in item]
-    assert (parsed.namespace, parsed.name) == ("argocd", volume["secret"]["secretName"])
-
-
-def test_the_charts_values_hold_the_same_container_and_volumes() -> None:
-    values = chart_values()["repoServer"]
-    container = becalm_of(values["extraContainers"])
-    ours = becalm_of(base()["containers"])
-    assert container.pop("image") == "example/becalm:0.1.0"
-    assert ours.pop("image") == "becalm"
-    assert container == ours
-    assert values["volumes"] == base()["volumes"]
-    # The chart reads its extra containers as templates.
-    assert "{{" not in (MANIFESTS / "helm-values.yaml").read_text()
-
-
-def test_the_charts_values_hold_the_same_service_and_policy() -> None:
-    objects = {item["kind"]: item for item in chart_values()["extraObjects"]}
-    for kind, file in (("Service", "base/service.yaml"),
-                       ("NetworkPolicy", "components/network-policy/network-policy.yaml")):  # fmt: skip
-        assert objects[kind] == yaml.safe_load((MANIFESTS / file).read_text())
-        valid(objects[kind])
-    # Else that policy would be the only one, and the repo-server could not be reached.
-    assert chart_values()["repoServer"]["networkPolicy"] == {"create": True}
-
-
-def test_the_charts_values_name_only_keys_that_the_chart_has() -> None:
-    """Read in the chart's values.yaml, version 10.1.1; helm ignores any other key silently."""
-    values = chart_values()
-    assert set(values) == {"global", "repoServer", "extraObjects"}
-    assert values["global"] == {"securityContext": base()["securityContext"]}
-    assert set(values["repoServer"]) == {"podAnnotations", "networkPolicy", "extraContainers", "volumes"}
-
-
-def test_the_operators_resource_holds_the_same_container_but_for_its_user() -> None:
-    repo = operator()["spec"]["repo"]
-    assert set(repo) == {"initContainers", "sidecarContainers", "volumes"}
-    container = becalm_of(repo["sidecarContainers"])
-    ours = becalm_of(base()["containers"])
-    del container["image"], ours["image"]
-    # OpenShift chooses the user, see the file.
-    del ours["securityContext"]["runAsUser"], ours["securityContext"]["runAsGroup"]
-    assert container == ours
-    for volume in base()["volumes"]:
-        if volume["name"] != "becalm-seed":
-            assert volume in repo["volumes"]
-    own = {"var-files", "plugins"}
-    pod = {"containers": repo["sidecarContainers"], "initContainers": repo["initContainers"],
-           "volumes": repo["volumes"] + [{"name": name, "emptyDir": {}} for name in sorted(own)]}  # fmt: skip
-    valid(deployment(pod))
-    names = {volume["name"] for volume in pod["volumes"]}
-    assert {
-        name for item in repo["initContainers"] + repo["sidecarContainers"] for name in mounts(item)
-    } == names
-
-
-def test_the_operators_container_for_the_seed_leaves_a_file_that_becalm_takes(tmp_path: Path) -> None:
-    """Runs its command with directories of the test's own; the Secret is readable by all, as it is mounted there."""
-    repo = operator()["spec"]["repo"]
-    (container,) = repo["initContainers"]
-    places = {path: tmp_path / name for name, path in mounts(container).items()}
-    for path in places.values():
-        path.mkdir()
-    secret, copied = places["/secret"] / "seed", places["/seed"]
-    secret.write_bytes(bytes(range(64)))
-    secret.chmod(0o444)
-    words = [
-        re.sub(r"(?<![^=])/(secret|seed)(?=/|$)", lambda found: str(places[found[0]]), word)
-        for word in container["command"]
-    ]
-    subprocess.run(words, check=True, timeout=20)
-    assert load.seed_files(copied) == {"seed": bytes(range(64))}
-    assert (copied / "seed").stat().st_mode & 0o777 == 0o400
-    (volume,) = [item for item in repo["volumes"] if "secret" in item]
-    assert all(volume["name"] not in mounts(item) for item in repo["sidecarContainers"])
-    assert volume["secret"]["defaultMode"] == 0o444
 
 
 def documented() -> set[str]:
