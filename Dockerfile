@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # The sidecar image: becalm, the official releases of helm and kustomize, git, and plugin.yaml.
 #
 #   docker build -t example/becalm:0.1.0 .
