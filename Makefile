@@ -18,6 +18,8 @@ HELM ?=
 # More arguments for pytest, for example: make test PYTEST_ARGS="-k seed -x"
 PYTEST_ARGS ?=
 WORKERS ?= 2
+# For make lock: --upgrade moves every pin.
+UPGRADE ?=
 
 SCRIPTS := tools $(wildcard demo/demo.py benchmarks)
 
@@ -62,6 +64,16 @@ fuzz: $(STAMP) tools ## run the property tests at length (tens of thousands of e
 .PHONY: docs
 docs: $(STAMP) ## write the pages that are made from the code
 	$(PY) tools/pages.py
+
+# Hashes of every file that fits, so that one lock serves amd64 and arm64.
+LOCK := $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 \
+	--custom-compile-command "make lock"
+
+.PHONY: lock
+lock: $(STAMP) ## pin what goes into the image, by hash (UPGRADE=--upgrade: newest versions)
+	$(LOCK) $(UPGRADE) pyproject.toml --output-file requirements.lock
+	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| $(LOCK) $(UPGRADE) - --output-file requirements-build.lock
 
 .PHONY: tools
 tools: ## fetch the pinned helm, kubectl and, where apt can, docker-registry into .tools (nothing when they are there)

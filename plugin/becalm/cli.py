@@ -72,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     seed = options.family(commands, "seed", "make a seed")
     new = command(seed, "new", "write a fresh seed to a new file with mode 0600", _seed_new)
     new.add_argument("file", type=Path, metavar="FILE")
+    options.add_secret(
+        command(seed, "create", "make a Secret with a fresh seed, once (in a pod)", _seed_create)
+    )
     return parser
 
 
@@ -307,3 +310,15 @@ def _seed_new(arguments: argparse.Namespace) -> str:
     except OSError as error:
         raise ConfigError(f"the seed cannot be written: {error.strerror}", where=str(path)) from error
     return f"{path}: a fresh seed, fingerprint {seed.parse(path.read_bytes(), where=str(path)).id}\n"
+
+
+def _seed_create(arguments: argparse.Namespace) -> str:
+    from becalm import bootstrap  # noqa: PLC0415
+    from becalm.config import load  # noqa: PLC0415
+
+    namespace, name = arguments.namespace, arguments.name
+    cluster = bootstrap.in_cluster(load.environment())
+    outcome = bootstrap.create(cluster, namespace=namespace, name=name, key=arguments.key)
+    if not outcome.created:
+        return f"{namespace}/{name}: is there already; nothing was changed\n"
+    return f"{namespace}/{name}: a fresh seed, fingerprint {outcome.fingerprint}; keep a backup of it\n"

@@ -138,6 +138,11 @@ _SEED_NEW = """\
 Writes a fresh seed to a new file with mode 0600 and prints its fingerprint. Keep a backup:
 losing or replacing the seed changes every derived value.
 """
+_SEED_CREATE = """\
+Makes a Secret with a fresh seed, from a pod of the cluster, with the pod's ServiceAccount (manifests/seed). A Secret
+that is there already is never changed, and no error. Keep a backup of what was made: losing or replacing the
+seed changes every derived value.
+"""
 _DESCRIPTIONS = {
     "generate": _GENERATE,
     "render": _RENDER,
@@ -151,6 +156,7 @@ _DESCRIPTIONS = {
     "audit": _AUDIT,
     "parameters": _PARAMETERS,
     "new": _SEED_NEW,
+    "create": _SEED_CREATE,
 }
 
 
@@ -240,6 +246,14 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
         help="an entry that the render does not show by itself")  # fmt: skip
     add("--field", action="append", default=[], metavar="'KIND.GROUP/NAME FIELD'",
         help="a field of an object, or of all objects of a kind")  # fmt: skip
+
+
+def add_secret(parser: argparse.ArgumentParser) -> None:
+    """Where a seed is kept in a cluster."""
+    add = parser.add_argument
+    add("--namespace", default="argocd", metavar="NS", help="Argo CD's namespace (default: argocd)")
+    add("--name", default="becalm-seed", metavar="NAME", help="the Secret's name (default: becalm-seed)")
+    add("--key", default="seed", metavar="KEY", help="the seed's name in the Secret (default: seed)")
 
 
 def _add_application(group: argparse._ArgumentGroup) -> None:

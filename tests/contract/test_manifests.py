@@ -1,134 +1,100 @@
-"""The repo-server patch, rendered by real kustomize over a stand-in for Argo CD's Deployment.
+"""The manifests, rendered by real kustomize over a stand-in for Argo CD's Deployment, and checked by Kubernetes' schemas.
 
-Names and paths that must agree stand in three files (manifests, plugin.yaml, Dockerfile); a
+Names and paths that must agree stand in many files (manifests, plugin.yaml, Dockerfile, code); a
 mistake in one of them shows only in a running cluster, so it is caught here.
 """
 
 from __future__ import annotations
 
-import os
+import copy
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from installations import (
+    KUBECTLS,
+    MANIFESTS,
+    OVERLAYS,
+    PORT,
+    ROOT,
+    SOCKETS,
+    STAND_IN,
+    VAR_FILES,
+    Objects,
+    becalm_of,
+    installation,
+    kustomize,
+    mounts,
+    rendered,
+    valid,
+    variables,
+)
 
+from becalm import options
 from becalm.cmp import parameters
-
-ROOT = Path(__file__).resolve().parents[2]
-KUBECTLS = {version: ROOT / ".tools" / f"kubectl-{version}" / "kubectl" for version in ("1.31.9", "1.37.1")}
-
-# Argo CD mounts these two at fixed paths: its init container copies argocd-cmp-server to the
-# first, and the repo-server looks for plugins' sockets in the second.
-VAR_FILES = "/var/run/argocd"
-SOCKETS = "/home/argocd/cmp-server/plugins"
-CONFIG = "/home/argocd/cmp-server/config/plugin.yaml"
-
-# What the patch relies on in Argo CD's own Deployment, and no more.
-STAND_IN = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: argocd-repo-server
-spec:
-  selector:
-    matchLabels: {app.kubernetes.io/name: argocd-repo-server}
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: argocd-repo-server}
-    spec:
-      initContainers:
-        - name: copyutil
-          image: example/argocd
-          volumeMounts:
-            - {name: var-files, mountPath: /var/run/argocd}
-      containers:
-        - name: argocd-repo-server
-          image: example/argocd
-          volumeMounts:
-            - {name: tmp, mountPath: /tmp}
-            - {name: plugins, mountPath: /home/argocd/cmp-server/plugins}
-      volumes:
-        - {name: tmp, emptyDir: {}}
-        - {name: var-files, emptyDir: {}}
-        - {name: plugins, emptyDir: {}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: argocd-server
-spec:
-  selector:
-    matchLabels: {app.kubernetes.io/name: argocd-server}
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: argocd-server}
-    spec:
-      containers:
-        - name: argocd-server
-          image: example/argocd
-"""
+from becalm.config import load, private
 
 
-def kustomize(version: str, directory: Path) -> list[dict[str, Any]]:
-    kubectl = KUBECTLS[version]
-    if not kubectl.exists():
-        message = f"{kubectl} is absent: run `make tools`"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    run = subprocess.run(
-        [str(kubectl), "kustomize", str(directory)], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert run.returncode == 0, run.stderr
-    return [document for document in yaml.safe_load_all(run.stdout) if document is not None]
-
-
-def overlay(directory: Path) -> Path:
-    """An installation's kustomization, made from the example that users copy."""
-    example = yaml.safe_load((ROOT / "manifests/overlays/example/kustomization.yaml").read_text())
-    base = os.path.relpath(ROOT / "manifests/base", directory)
-    example |= {"components": [base], "resources": ["argocd.yaml"]}
-    (directory / "argocd.yaml").write_text(STAND_IN)
-    (directory / "kustomization.yaml").write_text(yaml.safe_dump(example))
-    return directory
-
-
-@pytest.fixture(params=sorted(KUBECTLS))
-def deployments(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    rendered = kustomize(request.param, overlay(tmp_path.resolve()))
-    return {item["metadata"]["name"]: item["spec"]["template"]["spec"] for item in rendered}
+@pytest.fixture(
+    scope="module",
+    params=[(version, overlay) for version in sorted(KUBECTLS) for overlay in OVERLAYS],
+    ids="-".join,
+)
+def objects(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    version, overlay = request.param
+    directory = tmp_path_factory.mktemp(overlay)
+    return rendered(version, installation(directory, overlay, components=("monitoring",)))
 
 
 @pytest.fixture
-def pod(deployments: dict[str, Any]) -> dict[str, Any]:
-    return deployments["argocd-repo-server"]
+def pod(objects: Objects) -> dict[str, Any]:
+    return objects["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]
 
 
 @pytest.fixture
 def sidecar(pod: dict[str, Any]) -> dict[str, Any]:
-    (found,) = [container for container in pod["containers"] if container["name"] == "becalm"]
-    return found
+    return becalm_of(pod["containers"])
 
 
-def mounts(container: dict[str, Any]) -> dict[str, str]:
-    return {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-
-
-def test_only_the_repo_server_gets_the_sidecar_and_keeps_its_own_container(
-    deployments: dict[str, Any],
-) -> None:
-    names = {name: [item["name"] for item in pod["containers"]] for name, pod in deployments.items()}
+def test_only_the_repo_server_gets_the_sidecar_and_keeps_its_own_container(objects: Objects) -> None:
+    deployments = {name: item for (kind, name), item in objects.items() if kind == "Deployment"}
+    names = {
+        name: [container["name"] for container in item["spec"]["template"]["spec"]["containers"]]
+        for name, item in deployments.items()
+    }
     assert {name: sorted(containers) for name, containers in names.items()} == {
         "argocd-repo-server": ["argocd-repo-server", "becalm"],
         "argocd-server": ["argocd-server"],
     }
     original = next(yaml.safe_load_all(STAND_IN))["spec"]["template"]["spec"]
-    patched = deployments["argocd-repo-server"]
-    assert patched["initContainers"] == original["initContainers"]
-    assert [item for item in patched["containers"] if item["name"] != "becalm"] == original["containers"]
+    patched = deployments["argocd-repo-server"]["spec"]["template"]
+    assert patched["spec"]["initContainers"] == original["initContainers"]
+    others = [item for item in patched["spec"]["containers"] if item["name"] != "becalm"]
+    assert others == original["containers"]
+    # kustomize puts the new container first, which kubectl would take for the one that is meant.
+    assert patched["metadata"]["annotations"] == {
+        "kubectl.kubernetes.io/default-container": original["containers"][0]["name"]
+    }
+
+
+def test_everything_fits_kubernetes_schemas(objects: Objects) -> None:
+    checked = [item for item in objects.values() if item["kind"] != "PodMonitor"]
+    assert {item["kind"] for item in checked} == {"Deployment", "Service", "NetworkPolicy"}
+    for item in checked:
+        valid(item)
+
+
+def test_the_schemas_refuse_a_field_that_is_none(objects: Objects) -> None:
+    wrong = copy.deepcopy(objects["Deployment", "argocd-repo-server"])
+    becalm_of(wrong["spec"]["template"]["spec"]["containers"])["readinesProbe"] = {}
+    with pytest.raises(Exception, match="readinesProbe"):
+        valid(wrong)
+
+
+def test_every_object_is_in_argo_cds_namespace(objects: Objects) -> None:
+    assert {item["metadata"].get("namespace") for item in objects.values()} == {"argocd"}
 
 
 def test_every_mount_has_its_volume_and_no_volume_is_there_twice(
@@ -137,6 +103,8 @@ def test_every_mount_has_its_volume_and_no_volume_is_there_twice(
     volumes = [volume["name"] for volume in pod["volumes"]]
     assert sorted(volumes) == sorted(set(volumes))
     assert set(mounts(sidecar)) <= set(volumes)
+    paths = list(mounts(sidecar).values())
+    assert sorted(paths) == sorted(set(paths))
 
 
 def test_argo_cds_own_volumes_are_mounted_where_argo_cd_expects_them(sidecar: dict[str, Any]) -> None:
@@ -151,16 +119,43 @@ def test_the_sidecar_has_a_tmp_of_its_own(pod: dict[str, Any], sidecar: dict[str
     assert all(name not in mounts(other) for other in others)
 
 
+def test_what_is_written_is_bounded_and_the_cache_stays_below_its_volume(
+    pod: dict[str, Any], sidecar: dict[str, Any]
+) -> None:
+    limits = {volume["name"]: volume["emptyDir"]["sizeLimit"]
+              for volume in pod["volumes"] if volume["name"].startswith("becalm-") and "emptyDir" in volume}  # fmt: skip
+    assert set(limits) == {"becalm-tmp", "becalm-cache"}
+    gibibytes = int(limits["becalm-cache"].removesuffix("Gi"))
+    assert int(variables(sidecar)["BECALM_CACHE_BYTES"]) * 2 <= gibibytes * 1024**3
+
+
+def test_becalm_takes_the_cache_directory_that_the_pod_gives_it(
+    sidecar: dict[str, Any], tmp_path: Path
+) -> None:
+    """The volume itself belongs to root and is open to all; a directory below it can be ours alone."""
+    directory = load.cache_directory(variables(sidecar))
+    assert directory is not None
+    below = directory.relative_to(mounts(sidecar)["becalm-cache"])
+    assert str(below) != "."
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    volume.chmod(0o2777)
+    assert private.is_private(volume / below)
+    assert not private.is_private(volume)
+
+
 def test_the_seed_is_where_the_environment_says_and_only_the_sidecar_sees_it(
     pod: dict[str, Any], sidecar: dict[str, Any]
 ) -> None:
     (volume,) = [item for item in pod["volumes"] if "secret" in item]
     (mount,) = [item for item in sidecar["volumeMounts"] if item["name"] == volume["name"]]
-    environment = {item["name"]: item["value"] for item in sidecar["env"]}
+    environment = variables(sidecar)
     assert mount["readOnly"] is True
     assert volume["secret"]["defaultMode"] == 0o440
     # All keys of the Secret are seeds, so that a new one can be put beside the old one.
     assert "items" not in volume["secret"]
+    # Not optional: a repo-server without a seed does not start, instead of failing at the first render.
+    assert "optional" not in volume["secret"]
     assert mount["mountPath"] == environment["BECALM_SEED_FILE"]
     assert environment["BECALM_CLUSTER"] == "production"
     # The files belong to root: without this group the process could not read them.
@@ -170,46 +165,152 @@ def test_the_seed_is_where_the_environment_says_and_only_the_sidecar_sees_it(
 
 
 def test_the_sidecar_runs_with_no_more_rights_than_it_needs(sidecar: dict[str, Any]) -> None:
-    context = sidecar["securityContext"]
-    assert context["runAsNonRoot"] is True
-    assert context["runAsUser"] == 999
-    assert context["readOnlyRootFilesystem"] is True
-    assert context["allowPrivilegeEscalation"] is False
-    assert context["capabilities"] == {"drop": ["ALL"]}
-
-
-def test_the_component_alone_renders_nothing() -> None:
-    assert kustomize("1.37.1", ROOT / "manifests/base") == []
-
-
-def instructions(name: str) -> list[str]:
-    text = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text())
-    return [line.split(None, 1)[1] for line in text.splitlines() if line.startswith(f"{name} ")]
+    assert sidecar["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 999,
+        "runAsGroup": 999,
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
 
 
 def test_the_image_agrees_with_the_pod(sidecar: dict[str, Any]) -> None:
-    user, group = instructions("USER")[-1].split(":")
+    text = (ROOT / "Dockerfile").read_text()
+    user, group = re.findall(r"(?m)^USER (\d+):(\d+)$", text)[-1]
     assert int(user) == sidecar["securityContext"]["runAsUser"]
     assert int(group) == sidecar["securityContext"]["runAsGroup"]
-    assert instructions("ENTRYPOINT")[-1] == f'["{sidecar["command"][0]}"]'
-    assert sidecar["command"] == [f"{VAR_FILES}/argocd-cmp-server"]
-    assert instructions("COPY")[-1].endswith(f" plugin.yaml {CONFIG}")
+    assert re.findall(r"(?m)^EXPOSE (\d+)$", text) == [str(PORT)]
+    # The image says what runs, in one place.
+    assert not {"command", "args"} & set(sidecar)
+    assert sidecar["image"] == "example/becalm:0.1.0"
 
 
-def test_the_image_writes_only_below_the_pods_tmp(sidecar: dict[str, Any]) -> None:
-    variables = dict(pair.split("=", 1) for pair in instructions("ENV")[-1].split())
-    writable = {name: variables[name] for name in variables if name.startswith("HELM_")}
-    writable |= {name: variables[name] for name in ("HOME", "TMPDIR")}
-    assert {"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} <= set(writable)
-    assert all(Path(path).is_relative_to("/tmp") for path in writable.values())
-    assert "/tmp" in mounts(sidecar).values()
+def test_probes_and_service_use_the_port_on_which_becalm_listens(
+    objects: Objects, sidecar: dict[str, Any]
+) -> None:
+    (port,) = sidecar["ports"]
+    assert variables(sidecar)["BECALM_WEB_ADDRESS"] == f"0.0.0.0:{PORT}"
+    assert port == {"name": "becalm", "containerPort": PORT, "protocol": "TCP"}
+    paths = {
+        name: sidecar[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe", "livenessProbe")
+    }
+    assert paths == {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
+    assert {sidecar[name]["httpGet"]["port"] for name in paths} == {"becalm"}
+    service = objects["Service", "argocd-becalm"]["spec"]
+    assert (service["ports"][0]["port"], service["ports"][0]["targetPort"]) == (PORT, "becalm")
+    monitor = objects["PodMonitor", "argocd-becalm"]["spec"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["path"]) == ("becalm", "/metrics")
+    labels = objects["Deployment", "argocd-repo-server"]["spec"]["template"]["metadata"]["labels"]
+    # Variables of a Service called "becalm" would look like becalm's own.
+    assert all(not name.startswith("becalm") for kind, name in objects if kind == "Service")
+    assert service["selector"] == monitor["selector"]["matchLabels"] == labels
 
 
-def test_helm_is_never_taken_without_a_checksum_that_the_builder_gave() -> None:
-    arguments = instructions("ARG")
-    assert "HELM_VERSION" in arguments  # no default
-    assert "HELM_SHA256" in arguments  # no default
-    assert any("${HELM_SHA256}" in run and "sha256sum --check" in run for run in instructions("RUN"))
+def test_the_policy_opens_the_web_port_and_nothing_else(objects: Objects) -> None:
+    policy = objects["NetworkPolicy", "argocd-becalm"]["spec"]
+    labels = objects["Deployment", "argocd-repo-server"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"] == labels
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    (ingress,) = policy["ingress"]
+    assert ingress["ports"] == [{"protocol": "TCP", "port": PORT}]
+    assert ingress["from"]  # without it, everybody would be let in
+    reached = [sorted((one["protocol"], one["port"]) for one in rule["ports"]) for rule in policy["egress"]]
+    assert reached == [[("TCP", 53), ("UDP", 53)], [("TCP", 22), ("TCP", 443)], [("TCP", 6379)]]
+    (redis,) = policy["egress"][2]["to"]
+    names = redis["podSelector"]["matchExpressions"][0]["values"]
+    assert names == ["argocd-redis", "argocd-redis-ha-haproxy"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_replicas_share_their_cache_in_argo_cds_redis_where_there_are_several(
+    tmp_path: Path, overlay: str
+) -> None:
+    found = rendered("1.37.1", installation(tmp_path, overlay))
+    pod = found["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]
+    environment = variables(becalm_of(pod["containers"]))
+    redis = {name: value for name, value in environment.items() if name.startswith("BECALM_REDIS")}
+    expected = {
+        "BECALM_REDIS_URL": "redis://argocd-redis-ha-haproxy:6379/1",
+        "BECALM_REDIS_PASSWORD": {"secretKeyRef": {"name": "argocd-redis", "key": "auth"}},
+    }
+    assert redis == (expected if overlay == "ha" else {})
+    assert ("PodMonitor", "argocd-becalm") not in found  # its definition may be missing
+
+
+@pytest.mark.parametrize("version", sorted(KUBECTLS))
+def test_the_component_for_redis_names_argo_cds_redis(tmp_path: Path, version: str) -> None:
+    found = rendered(version, installation(tmp_path, "standard", components=("redis",)))
+    pod = found["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]
+    assert variables(becalm_of(pod["containers"]))["BECALM_REDIS_URL"] == "redis://argocd-redis:6379/1"
+    valid(found["Deployment", "argocd-repo-server"])
+
+
+@pytest.mark.parametrize("version", sorted(KUBECTLS))
+def test_without_the_deployment_the_build_fails_instead_of_doing_nothing(
+    tmp_path: Path, version: str
+) -> None:
+    run = kustomize(
+        version, installation(tmp_path, "standard", STAND_IN.replace("argocd-repo-server", "other"))
+    )
+    assert run.returncode != 0
+    assert "argocd-repo-server" in run.stderr
+
+
+@pytest.mark.parametrize("version", sorted(KUBECTLS))
+def test_an_installation_with_namespace_and_labels_of_its_own_is_patched_as_well(
+    tmp_path: Path, version: str
+) -> None:
+    own = STAND_IN.replace(
+        "  name: argocd-repo-server\n", "  name: argocd-repo-server\n  namespace: argocd\n", 1
+    )
+    own = own.replace("{app.kubernetes.io/name: argocd-repo-server}", "{app: repo, team: platform}")
+    found = rendered(version, installation(tmp_path, "standard", own))
+    assert found["Service", "argocd-becalm"]["spec"]["selector"] == {"app": "repo", "team": "platform"}
+    becalm_of(found["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]["containers"])
+
+
+def test_rules_and_definitions_are_read_from_where_they_are_mounted(
+    pod: dict[str, Any], sidecar: dict[str, Any]
+) -> None:
+    environment = variables(sidecar)
+    assert environment["BECALM_RULES_DIR"] == mounts(sidecar)["becalm-rules"]
+    assert environment["BECALM_DEFINITIONS_DIR"] == mounts(sidecar)["becalm-definitions"]
+    for name in ("becalm-rules", "becalm-definitions"):
+        (volume,) = [volume for volume in pod["volumes"] if volume["name"] == name]
+        assert volume["configMap"] == {"name": name, "optional": True}
+
+
+def test_an_overlay_generates_the_config_map_of_rules_and_the_pod_finds_it(tmp_path: Path) -> None:
+    """As the overlays show it in a comment: the name gets a suffix, and the volume follows."""
+    path = installation(tmp_path, "standard")
+    text = (MANIFESTS / "overlays/standard/kustomization.yaml").read_text()
+    shown = re.search(r"(?m)^# configMapGenerator:\n(?:#   .*\n)+", text)
+    assert shown is not None
+    with (path / "kustomization.yaml").open("a") as file:
+        file.write(re.sub("(?m)^# ", "", shown[0]))
+    for name in ("ours.yaml", "externalsecrets.yaml"):
+        (path / name).write_text("{}\n")
+    found = rendered("1.37.1", path)
+    maps = {name for kind, name in found if kind == "ConfigMap"}
+    pod = found["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]
+    assert {volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume} == maps
+    assert len(maps) == 2
+
+
+def documented() -> set[str]:
+    """The variables that `becalm generate --help` and the table in docs/install.md explain."""
+    texts = [value for value in vars(options).values() if isinstance(value, str)]
+    table = re.findall(r"(?m)^\| `(BECALM_\w+)` \|", (ROOT / "docs/install.md").read_text())
+    return set(table) | {name for text in texts for name in re.findall(r"(?m)^  (BECALM_\w+) ", text)}
+
+
+@pytest.mark.parametrize("path", sorted(str(path.relative_to(ROOT)) for path in MANIFESTS.rglob("*.yaml")))
+def test_every_variable_in_the_manifests_is_one_that_becalm_explains(path: str) -> None:
+    used = set(re.findall(r"\bBECALM_\w+", (ROOT / path).read_text()))
+    assert used <= documented()
 
 
 def test_plugin_yaml_is_what_cmp_server_accepts() -> None:
@@ -224,14 +325,3 @@ def test_plugin_yaml_is_what_cmp_server_accepts() -> None:
         "metadata": {"name": "becalm"},
         "spec": {"generate": {"command": ["becalm", "generate"]}},
     }
-
-
-def test_rules_and_definitions_are_read_from_where_they_are_mounted(
-    pod: dict[str, Any], sidecar: dict[str, Any]
-) -> None:
-    environment = {entry["name"]: entry["value"] for entry in sidecar["env"]}
-    assert environment["BECALM_RULES_DIR"] == mounts(sidecar)["becalm-rules"]
-    assert environment["BECALM_DEFINITIONS_DIR"] == mounts(sidecar)["becalm-definitions"]
-    for name in ("becalm-rules", "becalm-definitions"):
-        (volume,) = [volume for volume in pod["volumes"] if volume["name"] == name]
-        assert volume["configMap"]["optional"] is True
