@@ -165,8 +165,9 @@ def _pages(recent: Recent, now: Callable[[], float]) -> Blueprint:
         if name not in _STATIC:
             abort(404)
         response = Response(_packaged(name), content_type=_STATIC[name])
-        response.headers["Cache-Control"] = "max-age=300"
-        return response
+        response.headers["Cache-Control"] = "no-cache"  # asked for again each time, sent once for each version
+        response.add_etag()
+        return response.make_conditional(request)
 
     return part
 

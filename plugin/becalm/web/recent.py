@@ -173,7 +173,7 @@ def _counted(totals: Totals, summary: Summary) -> Totals:
     return replace(
         totals,
         renders=totals.renders + 1,
-        failures=totals.failures + (summary.outcome in ("failed", "timeout", "overloaded")),
+        failures=totals.failures + summary.is_failure,
         hits=totals.hits + (summary.outcome == "cached"),
         misses=totals.misses + (summary.outcome == "rendered"),
     )

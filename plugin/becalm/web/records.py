@@ -126,6 +126,11 @@ class Summary:
         """Whether Argo CD was given manifests."""
         return self.outcome in _SUCCESSES
 
+    @property
+    def is_failure(self) -> bool:
+        """Whether Argo CD was given an error; a cancelled render was given up by Argo CD itself."""
+        return not self.is_success and self.outcome != "cancelled"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:

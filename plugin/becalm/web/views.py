@@ -93,7 +93,7 @@ def overview(recent: Recent, wanted: Filter, now: float) -> Overview:
 
 def _tiles(recent: Recent, now: float) -> tuple[Tile, ...]:
     totals, apps = recent.totals, recent.apps()
-    failing = sum(not app.latest.is_success for app in apps)
+    failing = sum(app.latest.is_failure for app in apps)
     change = next_change(list(recent.certificates(now)), now)
     rate = totals.hit_rate
     return (
@@ -147,7 +147,7 @@ def timeline(certificates: Sequence[tuple[str, Certificate]], now: float) -> Tim
     ordered = sorted(certificates, key=lambda pair: (event(pair[1]), pair[0], pair[1].object, pair[1].path))
     return Timeline(
         rows=tuple(
-            Row(app=app, certificate=one, bar=chosen.bar(one, now), is_soon=event(one) < now + _SOON)
+            Row(app=app, certificate=one, bar=chosen.bar(one), is_soon=event(one) < now + _SOON)
             for app, one in ordered
         ),
         ticks=tuple(chosen.ticks()),
