@@ -165,9 +165,12 @@ def _pages(recent: Recent, now: Callable[[], float]) -> Blueprint:
         if name not in _STATIC:
             abort(404)
         response = Response(_packaged(name), content_type=_STATIC[name])
-        response.headers["Cache-Control"] = "no-cache"  # asked for again each time, sent once for each version
+        response.headers["Cache-Control"] = (
+            "no-cache"  # asked for again each time, sent once for each version
+        )
         response.add_etag()
-        return response.make_conditional(request)
+        response.make_conditional(request)
+        return response
 
     return part
 

@@ -75,7 +75,12 @@ def _rows(old: Sequence[str], new: Sequence[str], skipped: int, rest: int) -> It
         for tag, old_from, old_to, new_from, new_to in group:
             if tag == "equal":
                 for index, line in enumerate(old[old_from:old_to]):
-                    yield Row(sign=" ", old=skipped + old_from + index + 1, new=skipped + new_from + index + 1, text=line)
+                    yield Row(
+                        sign=" ",
+                        old=skipped + old_from + index + 1,
+                        new=skipped + new_from + index + 1,
+                        text=line,
+                    )
                 continue
             for index, line in enumerate(old[old_from:old_to]):
                 yield Row(sign="-", old=skipped + old_from + index + 1, text=line)

@@ -40,7 +40,8 @@ class Metrics:
     """
 
     def __init__(self, recent: Recent, *, now: Callable[[], float] = clock.now) -> None:
-        disable_created_metrics()  # a series more for each, which nobody reads
+        # A series more for each, which nobody reads.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the package leaves it untyped
         self.registry = registry = CollectorRegistry()
         self._known = frozenset(functions.functions())
         self._rules: set[str] = set()
@@ -67,9 +68,13 @@ class Metrics:
             "becalm_rule_changes", "Fields that rules changed in renders that the cache did not answer.",
             ["rule"], registry=registry,
         )  # fmt: skip
-        self._killed = Counter("becalm_children_killed", "Child processes that were killed.", registry=registry)
+        self._killed = Counter(
+            "becalm_children_killed", "Child processes that were killed.", registry=registry
+        )
         self._refused = Counter(
-            "becalm_records_refused", "Lines of the service that were no records; each is a bug.", registry=registry
+            "becalm_records_refused",
+            "Lines of the service that were no records; each is a bug.",
+            registry=registry,
         )
         info = Gauge("becalm_build_info", "1, with the version.", ["version"], registry=registry)
         info.labels(version=__version__).set(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -29,8 +30,16 @@ _LONG: Final = 512 * 1024
 _STRING: Final = 56
 _ITEM: Final = 120
 _LATEST: Final = 10**11  # the year 5138, which every date function can write
-_MOST = {"warnings": 200, "stabilised": 5_000, "changes": 5_000, "unknown": 2_000, "diffs": 200, "certificates": 1_000}
+_MOST = {
+    "warnings": 200,
+    "stabilised": 5_000,
+    "changes": 5_000,
+    "unknown": 2_000,
+    "diffs": 200,
+    "certificates": 1_000,
+}
 _STAGES: Final = 20
+_CONTROLS: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _T = TypeVar("_T")
 
 
@@ -235,7 +244,7 @@ class _Reader:
 
     def stages(self) -> dict[str, float]:
         reader = self.mapping("stages")
-        names = [name for name in reader._value if len(name) <= 40][:_STAGES]
+        names = [name for name in self._get("stages", dict, {}) if len(name) <= 40][:_STAGES]
         return {self.kept(name): reader.number(name) for name in names}
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -268,13 +277,7 @@ def taken(text: str) -> int:
 
 def cleaned(text: str) -> str:
     """A text without what HTML and terminals do not take: control characters and halves of surrogate pairs."""
-    if text.isprintable():
-        return text
-    return "".join(
-        one if one in "\n\t" or (one >= " " and not "\x7f" <= one <= "\x9f" and not "\ud800" <= one <= "\udfff")
-        and one not in "\ufffe\uffff" else "\ufffd"
-        for one in text
-    )  # fmt: skip
+    return text if text.isprintable() else _CONTROLS.sub("\ufffd", text)
 
 
 def _state(reader: _Reader) -> State:
@@ -344,9 +347,7 @@ def _change(reader: _Reader) -> Change:
 
 
 def _unknown(reader: _Reader) -> Unknown:
-    return Unknown(
-        object=reader.text("object"), path=reader.text("path"), nearest=reader.text("nearest")
-    )
+    return Unknown(object=reader.text("object"), path=reader.text("path"), nearest=reader.text("nearest"))
 
 
 def _diff(reader: _Reader) -> Diff:

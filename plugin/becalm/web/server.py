@@ -60,7 +60,9 @@ def address(text: str, *, where: str) -> Address | None:
     is_port = port.isascii() and port.isdigit() and int(port) <= 65_535
     if not (host and colon and is_port) or (":" in host) != text.startswith("["):
         raise ConfigError(
-            f"{text[:100]!r} is no address", where=where, hint=f"write HOST:PORT, as {DEFAULT_ADDRESS}, or off"
+            f"{text[:100]!r} is no address",
+            where=where,
+            hint=f"write HOST:PORT, as {DEFAULT_ADDRESS}, or off",
         )
     return Address(host=host, port=int(port))
 
@@ -177,13 +179,15 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
         for channel in list(channels.values()):
             channel.close()
 
+    # One socket makes one server, and its trigger runs what it is given in the thread of `server.run`.
+    trigger: Any = getattr(server, "trigger")  # noqa: B009  # the stubs know the union of both kinds only
     wake_reader, wake = os.pipe()
     signal.signal(signal.SIGTERM, lambda *_: _poke(wake))
     # The service tells it to end; a Ctrl-C of the terminal is for the service.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     reader = threading.Thread(
         target=_pump,
-        args=(pipe_fd, wake_reader, Reader(recent, metrics), lambda: server.trigger.pull_trigger(stop)),
+        args=(pipe_fd, wake_reader, Reader(recent, metrics), lambda: trigger.pull_trigger(stop)),
         daemon=True,
     )
     reader.start()

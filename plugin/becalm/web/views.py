@@ -97,17 +97,24 @@ def _tiles(recent: Recent, now: float) -> tuple[Tile, ...]:
     change = next_change(list(recent.certificates(now)), now)
     rate = totals.hit_rate
     return (
-        Tile(name="Apps", value=f"{len(apps):,}", note=f"{failing:,} with a failed last render", is_bad=failing > 0),
+        Tile(
+            name="Apps",
+            value=f"{len(apps):,}",
+            note=f"{failing:,} with a failed last render",
+            is_bad=failing > 0,
+        ),
         Tile(name="Renders", value=f"{totals.renders:,}", note="since the start"),
         Tile(
             name="Cache hits",
-            value="–" if rate is None else f"{rate:.0%}",
+            value="not yet" if rate is None else f"{rate:.0%}",
             note=f"{totals.hits:,} of {totals.hits + totals.misses:,}",
         ),
-        Tile(name="Failures", value=f"{totals.failures:,}", note="since the start", is_bad=totals.failures > 0),
+        Tile(
+            name="Failures", value=f"{totals.failures:,}", note="since the start", is_bad=totals.failures > 0
+        ),
         Tile(
             name="Next certificate change",
-            value="–" if change is None else times.relative(change, now),
+            value="none" if change is None else times.relative(change, now),
             note="no derived certificate" if change is None else times.iso(change),
         ),
     )
@@ -184,7 +191,9 @@ def detail(app: App, now: float) -> Detail:
         unknown=_by_object(found.unknown),
         timeline=timeline([("", one) for one in found.certificates], now),
         diffs=tuple(
-            ShownDiff(object=one.object, difference=compare(one.before, one.after), is_open=number < _OPEN_DIFFS)
+            ShownDiff(
+                object=one.object, difference=compare(one.before, one.after), is_open=number < _OPEN_DIFFS
+            )
             for number, one in enumerate(found.diffs[:MOST_DIFFS])
         ),
         more_diffs=max(0, len(found.diffs) - MOST_DIFFS),
