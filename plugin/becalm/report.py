@@ -89,12 +89,14 @@ def _source(request: Request) -> str:
 
 
 def _derived(stabilised: Stabilised | None) -> Iterator[str]:
-    """Every derived value, and the passwords and keys that functions were given."""
+    """Every derived value, what stood for it while it was looked for, and the secrets that functions were given."""
     for settled in stabilised.draws.values() if stabilised else ():
         if not isinstance(settled.value, list):  # the order of a shuffle
             yield text_of(settled.value)
         if isinstance(settled.value, dict):
             yield from map(str, settled.value.values())
+        # The places of a draw are those of a provisional text, which may be part of a key.
+        yield from settled.draw.texts
         yield from settled.draw.given
 
 

@@ -37,8 +37,10 @@ _NAMING = re.compile(
     r"(?:name|names|ref|refs|path|mount|file|class|policy|type|kind|method|mode|url|enabled|seconds)$",
     re.IGNORECASE,
 )
+#: `password=x`, `token: x`, `--api-key x`, an address with a password, PEM, and credentials of HTTP.
 _INLINE = re.compile(
-    r"(?:passw|pwd|passphrase|secret|token|credential|api[-_.]?key|private[-_.]?key|access[-_.]?key)[\w.-]*[\"']?\s*[=:]\s*\S"
+    r"(?:passw|pwd|passphrase)[\w.-]*[\"']?\s*[=:]\s*\S"
+    r"|(?:secret|token|credential|api[-_.]?key|private[-_.]?key|access[-_.]?key)[\w.-]*[\"']?\s*(?:=|:\s)\s*\S"
     r"|--?[\w-]*(?:passw|token|secret|key)[\w-]*\s+\S|://[^\s/:@]*:[^\s/@]+@|-----BEGIN |\b(?:bearer|basic)\s+\S",
     re.IGNORECASE,
 )
@@ -80,8 +82,8 @@ class Secrets:
             for one in sorted(self._texts, key=len, reverse=True):
                 least = _SHORTEST if one in self._derived else _SHORTEST_NAME
                 is_secret = one in self._derived or one not in self._public
-                if len(one) >= least and is_secret and one in shown:
-                    shown = shown.replace(one, MASK)
+                if len(one) >= least and is_secret and one.lower() in shown.lower():
+                    shown = re.sub(re.escape(one), MASK, shown, flags=re.IGNORECASE)
             self._shown[text] = shown
         return self._shown[text]
 

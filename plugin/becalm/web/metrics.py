@@ -61,7 +61,7 @@ class Metrics:
         self._rendering = Gauge("becalm_rendering", "Renders that run.", registry=registry)
         self._runs = Counter("becalm_helm_runs", "Runs of helm.", registry=registry)
         self._draws = Counter(
-            "becalm_draws", "Values that were derived in renders that the cache did not answer.", ["function"],
+            "becalm_draws", "Fields with derived values, by function, in renders that the cache did not answer.", ["function"],
             registry=registry,
         )  # fmt: skip
         self._changes = Counter(
@@ -88,7 +88,7 @@ class Metrics:
         self._renders.labels(outcome=summary.outcome, source=summary.source).inc()
         self._seconds.labels(stage="total").observe(summary.seconds)
         for name, seconds in record.stages.items():
-            self._seconds.labels(stage=name if name in STAGES else OTHER).observe(max(0.0, seconds))
+            self._seconds.labels(stage=name if name in STAGES else OTHER).observe(seconds)
         self._runs.inc(summary.runs)
         self._killed.inc(record.killed)
         if summary.outcome == "cached":

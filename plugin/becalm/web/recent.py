@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from becalm.web.records import Certificate, Record, State, Summary, taken
+from becalm.web.records import Certificate, Record, State, Summary
 
 RENDERS: Final = 200
 """Latest renders that are kept, of all applications."""
@@ -164,8 +164,7 @@ def _size(app: App | None) -> int:
 
 def _without_diffs(record: Record) -> Record:
     """The same with room for others."""
-    freed = sum(taken(one.before) + taken(one.after) for one in record.diffs)
-    return replace(record, diffs=(), truncated=True, size=max(0, record.size - freed))
+    return replace(record, diffs=(), truncated=True, size=record.size - record.diffs_size, diffs_size=0)
 
 
 def _counted(totals: Totals, summary: Summary) -> Totals:

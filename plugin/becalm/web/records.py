@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 MAX_LINE: Final = 4 * 1024 * 1024
@@ -145,7 +145,7 @@ class Summary:
 class Record:
     """All that the service tells of one render.
 
-    `size` is about what it takes in memory, in bytes.
+    `size` is about what it takes in memory, in bytes, `diffs_size` the part of `diffs`.
     """
 
     summary: Summary
@@ -160,6 +160,7 @@ class Record:
     killed: int = 0
     truncated: bool = False
     size: int = 0
+    diffs_size: int = 0
 
     @property
     def has_details(self) -> bool:
@@ -216,7 +217,7 @@ class _Reader:
         text = cleaned(text)
         if text not in self._kept:
             self._kept[text] = text
-            self.size += taken(text)
+            self.size += _taken(text)
         return self._kept[text]
 
     def choice(self, name: str, among: tuple[str, ...], usual: str) -> str:
@@ -243,9 +244,11 @@ class _Reader:
         return _Reader(self._get(name, dict, {}), self._kept)
 
     def stages(self) -> dict[str, float]:
-        reader = self.mapping("stages")
-        names = [name for name in self._get("stages", dict, {}) if len(name) <= 40][:_STAGES]
-        return {self.kept(name): reader.number(name) for name in names}
+        stages = self._get("stages", dict, {})
+        if not all(isinstance(one, int | float) and abs(one) <= _LATEST for one in stages.values()):
+            raise RecordError("the field stages has another type")
+        names = [name for name in stages if len(name) <= 40][:_STAGES]
+        return {self.kept(name): max(0.0, float(stages[name])) for name in names}
 
     def texts(self, name: str) -> tuple[str, ...]:
         values: list[Any] = self._get(name, list, [])
@@ -270,7 +273,7 @@ class _Reader:
         return values[: _MOST[name]]
 
 
-def taken(text: str) -> int:
+def _taken(text: str) -> int:
     """About what a text takes in memory, in bytes; rather too much than too little."""
     return _STRING + len(text) * (1 if text.isascii() else 4)
 
@@ -311,7 +314,7 @@ def _record(reader: _Reader) -> Record:
         bytes=reader.whole("bytes"),
         warnings=len(warnings),
     )
-    return Record(
+    record = Record(
         summary=summary,
         stages=reader.stages(),
         seed=reader.text("seed", most=128),
@@ -319,11 +322,16 @@ def _record(reader: _Reader) -> Record:
         stabilised=reader.items("stabilised", _stabilised),
         changes=reader.items("changes", _change),
         unknown=reader.items("unknown", _unknown),
-        diffs=reader.items("diffs", _diff),
         certificates=reader.items("certificates", _certificate),
         killed=reader.whole("killed"),
+    )
+    rest = reader.size
+    return replace(
+        record,
+        diffs=reader.items("diffs", _diff),
         truncated=reader.flag("truncated") or reader.is_cut,
         size=reader.size + 4 * _ITEM,
+        diffs_size=reader.size - rest,
     )
 
 

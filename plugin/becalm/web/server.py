@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import re
 import select
 import signal
 import socket
@@ -26,6 +27,7 @@ __all__ = ["DEFAULT_ADDRESS", "OFF", "Address", "Reader", "address", "applicatio
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9360"
 OFF: Final = "off"
+_ADDRESS: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+)):([0-9]{1,5})")
 _THREADS: Final = 4
 _CHUNK: Final = 64 * 1024
 
@@ -55,16 +57,14 @@ def address(text: str, *, where: str) -> Address | None:
     """
     if text == OFF:
         return None
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
-    is_port = port.isascii() and port.isdigit() and int(port) <= 65_535
-    if not (host and colon and is_port) or (":" in host) != text.startswith("["):
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match[3]) > 65_535:
         raise ConfigError(
             f"{text[:100]!r} is no address",
             where=where,
             hint=f"write HOST:PORT, as {DEFAULT_ADDRESS}, or off",
         )
-    return Address(host=host, port=int(port))
+    return Address(host=match[1] or match[2], port=int(match[3]))
 
 
 def listen(where: Address) -> socket.socket:
