@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,9 +13,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from becalm.derive import instant, keys, pem
 from becalm.derive.certificates import lenient
+from becalm.derive.deriver import Issued
 from becalm.errors import DerivationError
 from becalm.manifests import landing
-from becalm.manifests.objects import ObjectId, identify, objects
+from becalm.manifests.objects import Object, ObjectId, identify, objects
 from becalm.manifests.paths import render as render_path
 from becalm.manifests.stream import split
 from becalm.pipeline import Request, render
@@ -45,7 +46,9 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class Found:
+    """A certificate at one place of an object."""
+
     owner: ObjectId
     place: str
     certificate: x509.Certificate
@@ -58,59 +61,80 @@ def certs(request: Request) -> list[Report]:
         PluginError: as `pipeline.render`.
     """
     done = render(request)
-    found, private = _search(done.output, request.options.namespace)
-    changes = {_fingerprint(x509.load_pem_x509_certificate(cert.encode())): issued.window.change
-               for cert, issued in done.issued.items()}  # fmt: skip
+    blocks = [
+        block for _, obj in objects(split(done.output)) for block in _blocks(obj, request.options.namespace)
+    ]
+    found, private, planned = list(_certificates(blocks)), list(_private(blocks)), changes(done.issued)
     with lenient():
-        return [_report(one, found, private, changes) for one in found]
+        return [_report(one, found, private, planned) for one in found]
 
 
-def _search(output: str, namespace: str) -> tuple[list[_Found], list[tuple[ObjectId, str, bytes]]]:
-    """The certificates, and the private keys as object, place and public key."""
-    found: dict[tuple[ObjectId, str, bytes], _Found] = {}
-    private: list[tuple[ObjectId, str, bytes]] = []
-    for owner, place, label, text in _blocks(output, namespace):
-        if label == "CERTIFICATE":
-            try:
-                certificate = x509.load_pem_x509_certificate(text.encode())
-            except (ValueError, UnsupportedAlgorithm):
-                continue
-            key = (owner, place, _fingerprint(certificate))
-            found.setdefault(key, _Found(owner=owner, place=place, certificate=certificate))
-        elif label.endswith("PRIVATE KEY"):
-            try:
-                public = keys.read(text).public_key()
-            except DerivationError:
-                continue
-            private.append(
-                (owner, place, public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
-            )
-    return list(found.values()), private
+def changes(issued: Mapping[str, Issued]) -> dict[bytes, int]:
+    """When each certificate that was derived is replaced, in seconds since 1970, by its fingerprint."""
+    return {
+        fingerprint(x509.load_pem_x509_certificate(certificate.encode())): one.window.change
+        for certificate, one in issued.items()
+    }
 
 
-def _blocks(output: str, namespace: str) -> Iterator[tuple[ObjectId, str, str, str]]:
-    """Every PEM block in every string, through base64: object, field, label, and the block as PEM."""
-    for _, obj in objects(split(output)):
-        owner = identify(obj, namespace)
-        for leaf in () if owner is None else landing.strings(obj, owner):
-            for text in leaf.texts:
-                for label, data in pem.blocks(text):
-                    yield leaf.object, render_path(leaf.path), label, pem.write(label, data)
+def certificates(obj: Object, namespace: str) -> list[Found]:
+    """The certificates of one object, through base64."""
+    return list(_certificates(_blocks(obj, namespace)))
+
+
+def _certificates(blocks: Iterable[_Block]) -> Iterator[Found]:
+    seen: set[tuple[ObjectId, str, bytes]] = set()
+    for owner, place, label, text in blocks:
+        if label != "CERTIFICATE":
+            continue
+        try:
+            certificate = x509.load_pem_x509_certificate(text.encode())
+        except (ValueError, UnsupportedAlgorithm):
+            continue
+        key = (owner, place, fingerprint(certificate))
+        if key not in seen:
+            seen.add(key)
+            yield Found(owner=owner, place=place, certificate=certificate)
+
+
+def _private(blocks: Iterable[_Block]) -> Iterator[tuple[ObjectId, str, bytes]]:
+    """The private keys as object, place and public key."""
+    for owner, place, label, text in blocks:
+        if not label.endswith("PRIVATE KEY"):
+            continue
+        try:
+            public = keys.read(text).public_key()
+        except DerivationError:
+            continue
+        yield owner, place, public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+#: Object, field, label, and the block as PEM.
+_Block = tuple[ObjectId, str, str, str]
+
+
+def _blocks(obj: Object, namespace: str) -> Iterator[_Block]:
+    """Every PEM block in every string of an object, through base64."""
+    owner = identify(obj, namespace)
+    for leaf in () if owner is None else landing.strings(obj, owner):
+        for text in leaf.texts:
+            for label, data in pem.blocks(text):
+                yield leaf.object, render_path(leaf.path), label, pem.write(label, data)
 
 
 def _report(
-    one: _Found, found: list[_Found], private: list[tuple[ObjectId, str, bytes]], changes: dict[bytes, int]
+    one: Found, found: list[Found], private: list[tuple[ObjectId, str, bytes]], planned: dict[bytes, int]
 ) -> Report:
     certificate = one.certificate
     issuers = [other for other in found if _signed(certificate, other.certificate)]
     is_own = certificate.subject == certificate.issuer and _signed(certificate, certificate)
-    change = changes.get(_fingerprint(certificate))
+    change = planned.get(fingerprint(certificate))
     key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     owned = (place for owner, place, public in private if owner == one.owner and public == key)
     return Report(
-        object=_written(one.owner),
+        object=str(one.owner),
         field=one.place,
-        subject=certificate.subject.rfc4514_string(),
+        subject=subject(certificate),
         names=_names(certificate),
         issuer=certificate.issuer.rfc4514_string(),
         is_ca=_is_ca(certificate),
@@ -118,7 +142,7 @@ def _report(
         valid_to=_time(certificate.not_valid_after_utc),
         changes="" if change is None else instant.written(change),
         chain="self-signed" if is_own else "verifies" if issuers else "no issuer is rendered",
-        issued_by=[] if is_own else list(dict.fromkeys(f"{_written(o.owner)} {o.place}" for o in issuers)),
+        issued_by=[] if is_own else list(dict.fromkeys(f"{o.owner} {o.place}" for o in issuers)),
         key=next(owned, ""),
     )
 
@@ -149,17 +173,18 @@ def _names(certificate: x509.Certificate) -> list[str]:
     return [str(name.value) for name in names]
 
 
-def _fingerprint(certificate: x509.Certificate) -> bytes:
+def fingerprint(certificate: x509.Certificate) -> bytes:
+    """What tells one certificate from another."""
     return certificate.fingerprint(SHA256())
+
+
+def subject(certificate: x509.Certificate) -> str:
+    """The subject, as RFC 4514 writes it."""
+    return certificate.subject.rfc4514_string()
 
 
 def _time(moment: datetime) -> str:
     return instant.written(int(moment.timestamp()))
-
-
-def _written(owner: ObjectId) -> str:
-    kind = f"{owner.kind}.{owner.group}" if owner.group else owner.kind
-    return f"{kind}/{owner.namespace}/{owner.name}" if owner.namespace else f"{kind}/{owner.name}"
 
 
 def lines(reports: Iterable[Report], *, at: int) -> Iterator[str]:

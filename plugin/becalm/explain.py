@@ -8,7 +8,7 @@ from typing import Any
 
 from becalm.errors import RuleError, nearest
 from becalm.manifests import yamlio
-from becalm.manifests.objects import identify, objects
+from becalm.manifests.objects import Object, ObjectId, identify, objects
 from becalm.manifests.paths import render as render_path
 from becalm.manifests.stream import split
 from becalm.normalise import builtin, computed
@@ -87,13 +87,19 @@ def misfits(output: str, namespace: str, kube_version: str) -> Iterator[Misfit]:
     table = builtin.types(kube_version)
     for _, obj in objects(split(output)):
         owner = identify(obj, namespace)
-        for one in builtin.misfits(obj, table) if owner is not None else ():
-            yield Misfit(
-                object=str(owner),
-                field=render_path(one.path),
-                problem="unknown" if one.is_unknown else "mistyped",
-                wanted=one.wanted,
-            )
+        if owner is not None:
+            yield from misfits_of(obj, owner, table)
+
+
+def misfits_of(obj: Object, owner: ObjectId, table: builtin.Types) -> Iterator[Misfit]:
+    """The same in one object."""
+    for one in builtin.misfits(obj, table):
+        yield Misfit(
+            object=str(owner),
+            field=render_path(one.path),
+            problem="unknown" if one.is_unknown else "mistyped",
+            wanted=one.wanted,
+        )
 
 
 def _first_sync(rule: Rule) -> str:

@@ -66,7 +66,7 @@ def derived(request: Request, name: str) -> list[Derived]:
 
 
 def _derived(settled: Settled, key: bytes) -> Derived:
-    value = _text(settled.value)
+    value = text_of(settled.value)
     return Derived(
         item=_item(settled.places[0]) if settled.places else "",
         function=settled.draw.function,
@@ -82,7 +82,7 @@ def _item(place: Landing) -> str:
     return f"{kind}/{owner.name}/{render_path(place.path)}"
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """A value as text: a certificate is followed by its key, an order is a list of positions."""
     if isinstance(value, dict):
         return "".join(str(text) for text in value.values())

@@ -112,11 +112,12 @@ class Request:
 class Result:
     """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
 
-    `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
+    `before` is the output before it was normalised. `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
     of `selection`. `warnings` tell what may make the next render another one.
     """
 
     output: str = field(repr=False)
+    before: str = field(default="", repr=False)
     runs: int
     stabilised: Stabilised | None
     issued: Mapping[str, Issued] = field(default_factory=dict, repr=False)
@@ -152,6 +153,7 @@ def render(request: Request) -> Result:
     done = normalise(stable.output, selection, cluster)
     return Result(
         output=done.output,
+        before=stable.output,
         runs=stable.runs,
         stabilised=stable.stabilised,
         issued=stable.issued,

@@ -55,10 +55,11 @@ def strings(obj: Object, identity: ObjectId) -> Iterator[Leaf]:
     """Every string of an object, keys included, with what base64 hides in it."""
     for path, scalar in leaves(obj, keys=True):
         if isinstance(scalar, str) and scalar:
-            yield Leaf(object=identity, path=path, texts=tuple(_texts(scalar, 0)))
+            yield Leaf(object=identity, path=path, texts=tuple(decoded(scalar)))
 
 
-def _texts(text: str, nesting: int) -> Iterator[str]:
+def decoded(text: str, nesting: int = 0) -> Iterator[str]:
+    """A text, and the texts that base64 hides in it, a few levels deep."""
     yield text
     if nesting >= _MAX_NESTING:
         return
@@ -67,10 +68,10 @@ def _texts(text: str, nesting: int) -> Iterator[str]:
         if len(token) % 4:
             continue
         try:
-            decoded = base64.b64decode(token, validate=True).decode("utf-8")
+            hidden = base64.b64decode(token, validate=True).decode("utf-8")
         except (binascii.Error, ValueError):
             continue
-        yield from _texts(decoded, nesting + 1)
+        yield from decoded(hidden, nesting + 1)
 
 
 class Index:

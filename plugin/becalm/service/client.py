@@ -40,7 +40,7 @@ def generate() -> int | None:
     files = [os.memfd_create(name) for name in ("output", "errors")]
     directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        answer = _ask(path, [directory, *files])
+        answer = ask(path, [directory, *files], dict(os.environb))
         return None if answer is None else _end(answer, *files)
     finally:
         for number in (directory, *files):
@@ -62,7 +62,20 @@ def message(environment: dict[bytes, bytes]) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def _ask(path: str, files: list[int]) -> str | None:
+def ask(
+    path: str, files: list[int], environment: dict[bytes, bytes], seconds: float | None = None
+) -> str | None:
+    """Send a render, and wait for how it ends.
+
+    Args:
+        path: of the socket.
+        files: open files of the directory, for output and for errors.
+        environment: of `generate`.
+        seconds: to wait; None leaves the time to the service, which keeps it.
+
+    Returns:
+        `exit CODE`, `busy TEXT` or `late TEXT`; None where no service answers.
+    """
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(_SECONDS_TO_CONNECT)
@@ -70,14 +83,14 @@ def _ask(path: str, files: list[int]) -> str | None:
         peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)
         if int.from_bytes(peer[4:8], sys.byteorder) != os.geteuid():
             return None
-        data = message(dict(os.environb))
+        data = message(environment)
         rights = [
             (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(n.to_bytes(4, sys.byteorder) for n in files))
         ]
         sent = connection.sendmsg([data], rights)
         connection.sendall(data[sent:])
         # The service keeps the time; where it is killed, the connection ends.
-        connection.settimeout(None)
+        connection.settimeout(seconds)
         answer = b""
         while not answer.endswith(b"\n"):
             chunk = connection.recv(4096)

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -13,9 +14,11 @@ from typing import Any
 
 from becalm.derive import instant
 from becalm.service import settings
+from becalm.service.health import Health
 from becalm.service.settings import Settings
 from becalm.service.warm import warm_up
 from becalm.service.zygote import Service
+from becalm.web import server
 
 #: A web process that ends is started again, but not at once.
 _PAUSE = 5.0
@@ -30,7 +33,7 @@ def serve(variables: Mapping[str, str]) -> int:
         ConfigError: a variable is wrong, or the socket cannot be made.
     """
     chosen = settings.read(variables)
-    telling = _Telling(chosen)
+    telling = _Telling(chosen, variables)
     service = Service(chosen, telling.tell)
     warm_up(variables)
     telling.start_web(service)
@@ -42,7 +45,7 @@ def serve(variables: Mapping[str, str]) -> int:
             "service": "ready",
             "socket": str(chosen.socket),
             "concurrency": chosen.concurrency,
-            "web": chosen.web or "off",
+            "web": "off" if chosen.web is None else f"{chosen.web.host}:{chosen.web.port}",
         }
     )
     service.run()
@@ -53,8 +56,10 @@ def serve(variables: Mapping[str, str]) -> int:
 class _Telling:
     """Where records go: one line each to the log, and to the web process."""
 
-    def __init__(self, chosen: Settings) -> None:
+    def __init__(self, chosen: Settings, variables: Mapping[str, str]) -> None:
         self._settings = chosen
+        self._variables = variables
+        self._listening = None if chosen.web is None else server.listen(chosen.web)
         self._pipe = -1
         self._started = 0.0
         self._service: Service | None = None
@@ -85,10 +90,8 @@ class _Telling:
     def start_web(self, service: Service) -> None:
         """Fork the process that serves health, metrics and page."""
         self._service = service
-        if not self._settings.web:
+        if self._listening is None:
             return
-        from becalm.web import server  # noqa: PLC0415  # loaded once, before the fork
-
         self._started = time.monotonic()
         reading, writing = os.pipe()
         pid = os.fork()
@@ -96,7 +99,15 @@ class _Telling:
             code = 1
             try:
                 os.close(writing)
-                server.run(reading, self._settings)
+                signal.set_wakeup_fd(-1)
+                health = Health(self._settings.socket, self._variables)
+                server.run(
+                    reading,
+                    self._listening,
+                    healthy=health.unhealthy,
+                    ready=health.unready,
+                    page=self._settings.has_page,
+                )
                 code = 0
             finally:
                 os._exit(code)

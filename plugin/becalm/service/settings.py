@@ -11,7 +11,10 @@ from pathlib import Path
 from becalm.config import load
 from becalm.errors import ConfigError
 from becalm.service import client
+from becalm.web import server
+from becalm.web.server import Address
 
+_WEB = "BECALM_WEB_ADDRESS"
 #: A group's limit of processor time: "200000 100000" is two processors (Linux, cgroup v2 cpu.max).
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -21,15 +24,15 @@ class Settings:
     """Of the service.
 
     `socket` is where it listens, `concurrency` how many renders run at a time, and `queue` how many wait. A render
-    that has waited and run for `deadline` seconds in all is given up. `web` is HOST:PORT of health, metrics and page,
-    "" for none, `has_page` whether the page is there. `log_json` says how lines of the log are written.
+    that has waited and run for `deadline` seconds in all is given up. `web` is where health, metrics and page are,
+    None for nowhere, `has_page` whether the page is there. `log_json` says how lines of the log are written.
     """
 
     socket: Path = Path(client.DEFAULT)
     concurrency: int = 1
     queue: int = 200
     deadline: float = 55.0
-    web: str = "127.0.0.1:9360"
+    web: Address | None = None
     has_page: bool = True
     log_json: bool = True
 
@@ -40,7 +43,6 @@ def read(variables: Mapping[str, str]) -> Settings:
     Raises:
         ConfigError: a variable is wrong.
     """
-    web = variables.get("BECALM_WEB_ADDRESS", "") or Settings().web
     socket = variables.get(client.SOCKET, "") or client.DEFAULT
     if not socket.startswith("/"):
         raise ConfigError(
@@ -51,7 +53,7 @@ def read(variables: Mapping[str, str]) -> Settings:
         concurrency=load.number(variables, "BECALM_CONCURRENCY", processors(), least=1),
         queue=load.number(variables, "BECALM_QUEUE", Settings().queue),
         deadline=float(load.number(variables, "BECALM_DEADLINE", int(Settings().deadline), least=1)),
-        web="" if web == "off" else web,
+        web=server.address(variables.get(_WEB, "") or server.DEFAULT_ADDRESS, where=_WEB),
         has_page=_one_of(variables, "BECALM_WEB_PAGE", ("on", "off")) == "on",
         log_json=_one_of(variables, "BECALM_LOG", ("json", "text")) == "json",
     )

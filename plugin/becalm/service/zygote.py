@@ -23,7 +23,7 @@ from typing import Any
 
 from becalm.derive import clock
 from becalm.errors import ConfigError
-from becalm.service import child, client
+from becalm.service import child, client, health
 from becalm.service.child import Order
 from becalm.service.queue import FairQueue
 from becalm.service.settings import Settings
@@ -74,7 +74,7 @@ class Service:
         self._others: dict[int, Callable[[int], None]] = {}
         self._stopping = 0.0
         self._listener = _listen(settings.socket)
-        self._told = (0, 0)
+        self._told = (0, 0, "")
         _adopt_orphans()
 
     def run(self) -> None:
@@ -279,6 +279,8 @@ class Service:
 
     def _record(self, one: _Client, **told: Any) -> None:
         assert one.order is not None
+        if health.MARK in one.order.environment:
+            return
         given = {
             key: one.order.environment.get(name, b"").decode("utf-8", "replace")
             for key, name in (("app", b"ARGOCD_APP_NAME"), ("project", b"ARGOCD_APP_PROJECT_NAME"),
@@ -290,10 +292,10 @@ class Service:
         })  # fmt: skip
 
     def _tell_state(self) -> None:
-        state = (len(self._queue), len(self._running))
+        state = (len(self._queue), len(self._running), "it is being stopped" if self._stopping else "")
         if state != self._told:
             self._told = state
-            self._tell({"state": {"queue": state[0], "rendering": state[1]}})
+            self._tell({"state": dict(zip(("queue", "rendering", "unready"), state, strict=True))})
 
     def _end_all(self) -> None:
         for pid in (*self._running, *self._others):
