@@ -71,7 +71,7 @@ LOCK := $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url
 
 .PHONY: lock
 lock: $(STAMP) ## pin what goes into the image, by hash (UPGRADE=--upgrade: newest versions)
-	$(LOCK) $(UPGRADE) pyproject.toml --output-file requirements.lock
+	$(LOCK) $(UPGRADE) --extra redis pyproject.toml --output-file requirements.lock
 	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(LOCK) $(UPGRADE) - --output-file requirements-build.lock
 

@@ -215,7 +215,9 @@ def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
         metavar="PATH",
         help="a chart's directory or .tgz file, or a directory of manifests",
     )
-    _add_application(parser.add_argument_group("application, the same as in Argo CD"))
+    application = parser.add_argument_group("application, the same as in Argo CD")
+    _add_application(application)
+    _add_parameters(application)
     _add_helm(parser.add_argument_group("helm"))
     _add_network(parser.add_argument_group("dependencies and charts from elsewhere"))
     _add_kustomize(parser.add_argument_group("the source, and Kustomize"))
@@ -265,6 +267,15 @@ def _add_application(group: argparse._ArgumentGroup) -> None:
     add("--namespace", required=True, metavar="NS", help="the destination namespace")
     add("--project", default="default", metavar="P", help="the Application's project (default: default)")
     add("--cluster", default="", metavar="ID", help="the cluster's id, as the operator configured it")
+
+
+def _add_parameters(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--parameters",
+        type=Path,
+        metavar="FILE",
+        help="what it sets in source.plugin.parameters: that list, or the whole Application, as YAML or JSON",
+    )
 
 
 def _add_helm(group: argparse._ArgumentGroup) -> None:

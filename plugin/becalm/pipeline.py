@@ -54,7 +54,8 @@ class Request:
     `keeping` says what `generate` keeps of renders, `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
     change between two renders is an error, not a warning. `remote` is what is not in the directory: a chart from
     elsewhere, values files, and under which settings they are brought. `source` says what is rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
-    `tool` says what builds them, and `variables` are those of the program that renders charts for it.
+    `tool` says what builds them, and `variables` are those of the program that renders charts for it, and `parameters` is the file that a person gave for
+    what an application sets.
     """
 
     chart: Path
@@ -86,6 +87,7 @@ class Request:
     kustomize: KustomizeOptions = field(default_factory=KustomizeOptions)
     tool: KustomizeTool = field(default_factory=KustomizeTool)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    parameters: Path | None = None
 
     @property
     def kind(self) -> Kind:

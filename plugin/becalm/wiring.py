@@ -90,7 +90,61 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         ),
         tool=_tool(variables, binary=arguments.kustomize, build_options=arguments.build_options),
     )
+    if arguments.parameters is not None:
+        request = _with_parameters(request, arguments, variables)
     return replace(request, variables=_written(request))
+
+
+def _with_parameters(
+    request: Request, arguments: argparse.Namespace, variables: Mapping[str, str]
+) -> Request:
+    """A request with the parameters of a file, as Argo CD would pass them; options win."""
+    given = parameters.from_file(arguments.parameters)
+    app = ApplicationEnvironment(
+        name=arguments.app,
+        release=arguments.app.partition("_")[2] or arguments.app,
+        project=arguments.project,
+        namespace=arguments.namespace,
+        kube_version=arguments.kube_version,
+        api_versions=tuple(arguments.api_versions),
+        instant="",
+        parameters=given,
+    )
+    identity = {
+        "ARGOCD_APP_NAME": app.name, "ARGOCD_APP_PROJECT_NAME": app.project, "ARGOCD_APP_NAMESPACE": app.namespace
+    }  # fmt: skip
+    directory = arguments.chart.resolve()
+    root = request.root or detect.repository(directory)
+    done = _as_asked(request, app, {**variables, **identity}, directory, root)
+    by_hand, network = request.options, request.remote.network
+    return replace(
+        done,
+        options=replace(
+            done.options,
+            values=(*done.options.values, *by_hand.values),
+            sets=(*done.options.sets, *by_hand.sets),
+        ),
+        remote=replace(
+            done.remote,
+            chart=request.remote.chart or done.remote.chart,
+            network=replace(
+                network, pass_credentials=network.pass_credentials or given.helm.pass_credentials
+            ),
+        ),
+        source=request.source or done.source,
+        tool=_tool(
+            variables,
+            binary=arguments.kustomize,
+            build_options=arguments.build_options,
+            version=given.version,
+        ),
+        seed=request.seed
+        if arguments.throwaway_seed
+        else _seed(arguments.seed, arguments.seed_id or given.seed),
+        epoch=request.epoch or given.epoch,
+        item_epochs={**given.epochs, **request.item_epochs},
+        parameters=arguments.parameters.resolve(),
+    )
 
 
 def _written(request: Request) -> dict[str, str]:
@@ -135,6 +189,7 @@ def as_arguments(request: Request) -> list[str]:
         f"--namespace={app.namespace}",
         f"--project={app.project}",
         f"--cluster={app.cluster}",
+        *([f"--parameters={request.parameters}"] if request.parameters else []),
         *(f"--values={path}" for path in options.values),
         *(f"--set={item}" for item in options.sets),
         f"--kube-version={options.kube_version}",
@@ -174,24 +229,39 @@ def from_environment() -> Request:
     app = environment.read(variables)
     directory = Path.cwd()
     root = environment.repository_root(directory, variables)
-    _refuse_what_does_nothing(app.parameters, directory, root)
-    options, values = asked.helm(app, variables, directory, root)
     definitions = variables.get("BECALM_DEFINITIONS_DIR", "")
-    return replace(
-        _identified(app, variables, chart=directory, root=root, options=options),
+    nothing = HelmOptions(release="", namespace="")
+    request = replace(
+        _identified(app, variables, chart=directory, root=root, options=nothing),
         rule_files=load.rule_files(variables.get("BECALM_RULES_DIR", "")),
         operator=(Say(where="BECALM_RULES", switches=tuple(_words(variables.get("BECALM_RULES", "")))),),
-        app=(Say(where=f"the parameter {parameters.RULES}", switches=app.parameters.rules),),
         app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
         definitions=load.definition_files(Path(definitions)) if definitions else (),
         keeping=keeping.read(variables),
-        remote=remotes.from_environment(app.parameters, variables, values, directory=directory, root=root),
-        source=app.parameters.source,
-        kustomize=asked.kustomize(
-            app.parameters, variables, kube_version=options.kube_version, api_versions=options.api_versions
-        ),
         tool=_tool(variables, version=app.parameters.version),
         variables=helm_environment.passed(variables),
+    )
+    return _as_asked(request, app, variables, directory, root)
+
+
+def _as_asked(
+    request: Request, app: ApplicationEnvironment, variables: Mapping[str, str], directory: Path, root: Path
+) -> Request:
+    """A request with what the application's parameters say of its source."""
+    given = app.parameters
+    _refuse_what_does_nothing(given, directory, root)
+    options, values = asked.helm(app, variables, directory, root)
+    return replace(
+        request,
+        root=root,
+        options=options,
+        app=(Say(where=f"the parameter {parameters.RULES}", switches=given.rules),),
+        remote=remotes.from_environment(given, variables, values, directory=directory, root=root),
+        source=given.source,
+        kustomize=asked.kustomize(
+            given, variables, kube_version=options.kube_version, api_versions=options.api_versions
+        ),
+        directory=DirectoryOptions(recurse=given.recurse, include=given.include, exclude=given.exclude),
     )
 
 
@@ -280,11 +350,6 @@ def _identified(
         windows=_windows([variables.get(name, "") for name in _WINDOW_VARIABLES], _WINDOW_VARIABLES),
         cache=load.cache_directory(variables),
         strict=load.flag(variables, "BECALM_STRICT"),
-        directory=DirectoryOptions(
-            recurse=app.parameters.recurse,
-            include=app.parameters.include,
-            exclude=app.parameters.exclude,
-        ),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kustomize_cases import array, pairs, text, write  # noqa: F401
+from kustomize_cases import array, pairs, text, write
 from test_kustomize_parameters import KUBECTLS, TOOLS, fingerprint, generate
 
 HELM = TOOLS / "helm-4.1.4" / "helm"
@@ -227,3 +227,64 @@ def test_no_chart_gives_helm_an_option_or_leads_out(tmp_path, kustomization, res
     assert "root:" not in done.stderr
     assert not (tmp_path / "ran").exists()
     assert fingerprint(root) == before
+
+
+@pytest.mark.parametrize("form", ["list", "application", "sources"])
+def test_by_hand_parameters_of_a_file_are_those_of_the_application(tmp_path, seed, form):
+    given = [
+        text("namePrefix", "x-"),
+        pairs("commonLabels", app="$ARGOCD_APP_NAME"),
+        text("becalm.epoch", "3"),
+        {"name": "becalm.rules", "array": ["-all"]},
+    ]
+    root = inflated(tmp_path / "repository", **{"templates/b.yaml": DRAWS})
+    plugin = {"plugin": {"name": "becalm", "parameters": given}}
+    application = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "my-app"},
+    }
+    contents = {
+        "list": given,
+        "application": {**application, "spec": {"source": plugin}},
+        "sources": {**application, "spec": {"sources": [{"chart": "other"}, plugin]}},
+    }
+    file = write(tmp_path, {"parameters.yaml": yaml.safe_dump(contents[form])}) / "parameters.yaml"
+    options = [f"--root={root}", "--build-options=--enable-helm", f"--seed={seed}", f"--parameters={file}"]
+    expected = generate(root, *given, BECALM_SEED_FILE=seed, BECALM_RULES="", **ENABLE)
+    assert objects(by_hand("render", root / "apps" / "web", *options)) == objects(expected)
+    verified = by_hand("verify", root / "apps" / "web", *options)
+    assert verified.returncode == 0, verified.stderr
+
+
+def test_by_hand_parameters_of_a_chart_and_options_go_together(tmp_path):
+    root = write(
+        tmp_path / "repository",
+        below("apps/web", {**CHART, "env.yaml": "size: 5\n", "more.yaml": "size: 7\n"}),
+    )
+    given = [array("valueFiles", "env.yaml"), text("releaseName", "rel"), text("kubeVersion", "1.31.2")]
+    file = write(tmp_path, {"parameters.yaml": yaml.safe_dump(given)}) / "parameters.yaml"
+    app = root / "apps" / "web"
+    found = objects(by_hand("render", app, f"--parameters={file}"))["rel-config"]["data"]
+    assert (found["size"], found["kube"]) == ("5", "v1.31.2")
+    found = objects(by_hand("render", app, f"--parameters={file}", f"--values={app}/more.yaml"))[
+        "rel-config"
+    ]["data"]
+    assert found["size"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a: 1\n", "the file is neither a list of parameters nor an Application with a plugin"),
+        ("kind: Application\nspec: {source: {helm: {}}}\n", "the file is neither a list"),
+        ("- {name: nope, string: a}\n", "'nope' is no parameter of becalm"),
+        ("a: [\n", "not valid YAML"),
+    ],
+)
+def test_a_file_of_parameters_that_is_wrong_is_said(tmp_path, content, words):
+    root = inflated(tmp_path / "repository")
+    file = write(tmp_path, {"parameters.yaml": content}) / "parameters.yaml"
+    done = by_hand("render", root / "apps" / "web", f"--parameters={file}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr

@@ -19,7 +19,7 @@ def get(keeping: Keeping, name: str) -> bytes | None:
     """An entry's bytes, if it is there."""
     if not keeping.redis:
         return None
-    import redis  # noqa: PLC0415  # only where one is named
+    redis = _library()
 
     with suppress(redis.RedisError, OSError):
         found: Any = _client(keeping).get(_PREFIX + name)
@@ -31,15 +31,27 @@ def put(keeping: Keeping, name: str, data: bytes, *, seconds: int) -> None:
     """Keep an entry for so long; where that fails, it is not kept."""
     if not keeping.redis or len(data) > _LARGEST:
         return
-    import redis  # noqa: PLC0415
+    redis = _library()
 
     with suppress(redis.RedisError, OSError):
         _client(keeping).set(_PREFIX + name, data, ex=max(seconds, 1))
 
 
+def _library() -> Any:
+    try:
+        import redis  # noqa: PLC0415  # only where one is named
+    except ImportError as error:
+        raise ConfigError(
+            "the Python package redis is not installed",
+            where="BECALM_REDIS_URL",
+            hint="install becalm[redis]",
+        ) from error
+    return redis
+
+
 @cache
 def _client(keeping: Keeping) -> Any:
-    import redis  # noqa: PLC0415
+    redis = _library()
 
     try:
         return redis.Redis.from_url(

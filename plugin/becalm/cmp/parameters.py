@@ -10,12 +10,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from becalm.cmp import kustomize_parameters
 from becalm.cmp.kustomize_parameters import KustomizeParameters
 from becalm.config.schema import first_error, packaged
-from becalm.errors import ConfigError, nearest
+from becalm.errors import ConfigError, ManifestError, nearest
+from becalm.manifests import yamlio
 
 EPOCH = "becalm.epoch"
 EPOCHS = "becalm.epochs"
@@ -143,6 +145,34 @@ def read(text: str) -> Parameters:
         kustomize=kustomize_parameters.read(found),
         given=frozenset(found),
     )
+
+
+def from_file(path: Path) -> Parameters:
+    """The parameters of a YAML or JSON file: a list as in `source.plugin.parameters`, or a whole Application.
+
+    Raises:
+        ConfigError: the file is something else, or a parameter is wrong.
+    """
+    where = f"--parameters {path}"
+    try:
+        value: Any = yamlio.load(path.read_text("utf-8"), where=where)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError("the file cannot be read", where=where, hint="check its path") from error
+    except ManifestError as error:
+        raise ConfigError(error.what, where=error.where, hint=error.hint) from error
+    if isinstance(value, dict):
+        spec: Any = value.get("spec") or {}
+        sources = [spec.get("source"), *(spec.get("sources") or [])]
+        plugins = [
+            one["plugin"] for one in sources if isinstance(one, dict) and isinstance(one.get("plugin"), dict)
+        ]
+        if value.get("kind") != "Application" or not plugins:
+            raise ConfigError(
+                "the file is neither a list of parameters nor an Application with a plugin", where=where,
+                hint="write what is below spec.source.plugin.parameters",
+            )  # fmt: skip
+        value = plugins[0].get("parameters")
+    return read(json.dumps(value))
 
 
 def _chart(found: Mapping[str, Any]) -> ChartParameters:
