@@ -100,7 +100,7 @@ def _tiles(recent: Recent, now: float) -> tuple[Tile, ...]:
         Tile(
             name="Apps",
             value=f"{len(apps):,}",
-            note=f"{failing:,} with a failed last render",
+            note=f"{failing:,} of them failing",
             is_bad=failing > 0,
         ),
         Tile(name="Renders", value=f"{totals.renders:,}", note="since the start"),
