@@ -53,6 +53,10 @@ borders: $(STAMP) ## check which part imports which
 coverage: $(STAMP) tools ## run the tests and report branch coverage
 	$(MAKE) test PYTEST_ARGS="--cov --cov-report=term-missing:skip-covered $(PYTEST_ARGS)"
 
+.PHONY: soak
+soak: $(STAMP) tools ## ten minutes of 40 calls at once, through a stand-in for argocd-cmp-server
+	$(PY) -m pytest -q -s tests/contract/test_cmp_server.py -k many_calls --soak 600
+
 .PHONY: bench
 bench: $(STAMP) tools ## measure becalm beside stock helm
 	$(PY) benchmarks/bench.py $(if $(HELM),--helm "$(HELM)")

@@ -7,6 +7,12 @@ import os
 import pytest
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--soak", default=0, type=float, metavar="SECONDS", help="for so long many calls are made at once"
+    )
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
     """Keys are cached away from the user's own; other tests of the same run may find them there."""

@@ -162,16 +162,17 @@ def test_a_render_that_is_late_is_given_up(sidecar):
         assert sidecar.generate().returncode == 0
 
 
-def test_too_many_are_turned_away_at_once(sidecar):
-    with sidecar.serving(BECALM_CONCURRENCY="1", BECALM_QUEUE="1"):
-        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(3))
+@pytest.mark.parametrize("places", [0, 1])
+def test_too_many_are_turned_away_at_once(sidecar, places):
+    with sidecar.serving(BECALM_CONCURRENCY="1", BECALM_QUEUE=str(places)):
+        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(6))
         sidecar.begun()
-        second = sidecar.popen(ARGOCD_APP_NAME="b")
-        time.sleep(0.5)
-        third = sidecar.generate(ARGOCD_APP_NAME="c")
-        assert (third.returncode, third.stdout) == (11, "")
-        assert "1 renders wait already; try again, or raise BECALM_CONCURRENCY" in third.stderr
-        for one in (first, second):
+        waiting = [sidecar.popen(ARGOCD_APP_NAME="b") for _ in range(places)]
+        time.sleep(2 * places)
+        more = sidecar.generate(ARGOCD_APP_NAME="c")
+        assert (more.returncode, more.stdout) == (11, "")
+        assert f"{places} renders wait already; try again, or raise BECALM_CONCURRENCY" in more.stderr
+        for one in (first, *waiting):
             one.communicate(timeout=30)
             assert one.returncode == 0
 
@@ -188,6 +189,15 @@ def test_sigterm_finishes_what_was_taken(sidecar):
     out, err = client.communicate(timeout=30)
     assert (client.returncode, err, out) == (0, "", late.stdout)
     assert service.wait(10) == 0
+
+
+def test_what_killed_renders_left_is_removed_after_a_while(sidecar):
+    temporary = sidecar.top / "tmp"
+    for name, age in (("becalm-old", 10_000), ("becalm-new", 0), ("other-old", 10_000)):
+        (temporary / name / "chart").mkdir(parents=True)
+        os.utime(temporary / name, (time.time() - age,) * 2)
+    with sidecar.serving():
+        assert sidecar.leftovers() == ["becalm-new", "other-old"]
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o777])

@@ -1,4 +1,4 @@
-"""Which render is next: fair between applications, bounded in all."""
+"""Which render is next: fair between applications."""
 
 from __future__ import annotations
 
@@ -9,27 +9,19 @@ Item = TypeVar("Item")
 
 
 class FairQueue(Generic[Item]):
-    """Items by application; each application in its turn gives its oldest.
+    """Items by application; each application in its turn gives its oldest."""
 
-    Args:
-        limit: of items in all.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._items: OrderedDict[str, deque[Item]] = OrderedDict()
         self._number = 0
 
     def __len__(self) -> int:
         return self._number
 
-    def put(self, app: str, item: Item) -> bool:
-        """Add an item; False where there is no room."""
-        if self._number >= self._limit:
-            return False
+    def put(self, app: str, item: Item) -> None:
+        """Add an item."""
         self._items.setdefault(app, deque()).append(item)
         self._number += 1
-        return True
 
     def get(self) -> Item:
         """The next item; its application goes to the end of the line.

@@ -8,14 +8,17 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from becalm.derive import instant
+from becalm.derive import clock, instant
 from becalm.service import settings
 from becalm.service.health import Health
 from becalm.service.settings import Settings
+from becalm.service.tidy import Tidy
 from becalm.service.warm import warm_up
 from becalm.service.zygote import Service
 from becalm.web import server
@@ -37,6 +40,7 @@ def serve(variables: Mapping[str, str]) -> int:
     service = Service(chosen, telling.tell)
     warm_up(variables)
     telling.start_web(service)
+    telling.tidy.up(clock.now())
     gc.collect()
     # What is loaded stays: the collector need not look at it, so children share it.
     gc.freeze()
@@ -60,6 +64,7 @@ class _Telling:
         self._settings = chosen
         self._variables = variables
         self._listening = None if chosen.web is None else server.listen(chosen.web)
+        self.tidy = Tidy(Path(tempfile.gettempdir()), 4 * chosen.deadline)
         self._pipe = -1
         self._started = 0.0
         self._service: Service | None = None
@@ -68,6 +73,8 @@ class _Telling:
         """One record of a render, or a state of the queue."""
         if "state" not in record:
             self.log(_brief(record))
+        if record.get("killed"):
+            self.tidy.up(clock.now())
         is_due = self._pipe < 0 and time.monotonic() > self._started + _PAUSE
         if is_due and self._service is not None:
             self.start_web(self._service)

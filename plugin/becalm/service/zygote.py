@@ -68,7 +68,7 @@ class Service:
         self._settings = settings
         self._tell = tell
         self._selector = selectors.DefaultSelector()
-        self._queue: FairQueue[_Client] = FairQueue(settings.queue)
+        self._queue: FairQueue[_Client] = FairQueue()
         self._clients: set[_Client] = set()
         self._running: dict[int, _Client] = {}
         self._others: dict[int, Callable[[int], None]] = {}
@@ -168,7 +168,10 @@ class Service:
         directory, output, errors = one.files
         one.order = Order(directory=directory, output=output, errors=errors, environment=environment)
         one.app = environment.get(b"ARGOCD_APP_NAME", b"").decode("utf-8", "replace")
-        if self._stopping or not self._queue.put(one.app, one):
+        free = max(0, self._settings.concurrency - len(self._running))
+        if not self._stopping and len(self._queue) < self._settings.queue + free:
+            self._queue.put(one.app, one)
+        else:
             why = "becalm is being stopped" if self._stopping else f"{len(self._queue)} renders wait already"
             hint = (
                 "try again"

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -33,6 +33,7 @@ _GRACE = 1.0
 _REAP = 2.0
 _TICK = 0.02
 _CHUNK = 256 * 1024
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +273,8 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             start_new_session=True,
             bufsize=0,
+            # Argo CD ends becalm with SIGKILL, and the group of a child is not that of becalm.
+            preexec_fn=_end_with_parent(os.getpid()),  # noqa: PLW1509  # one call of the system, no lock
         )
     except OSError as error:
         if error.filename == os.fspath(command.cwd):
@@ -291,6 +294,20 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
     finally:
         if source is not None:
             source.close()
+
+
+def _end_with_parent(parent: int) -> Callable[[], None]:
+    """What a child does before it becomes the tool: ask the kernel for SIGKILL when its parent ends (prctl(2))."""
+    import ctypes  # noqa: PLC0415  # only where a tool is started
+
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask
 
 
 def _name(command: Command) -> str:
