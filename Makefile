@@ -60,6 +60,7 @@ soak: $(STAMP) tools ## ten minutes of 40 calls at once, through a stand-in for 
 .PHONY: bench
 bench: $(STAMP) tools ## measure becalm beside stock helm
 	$(PY) benchmarks/bench.py $(if $(HELM),--helm "$(HELM)")
+	$(PY) benchmarks/service.py $(if $(HELM),--helm "$(HELM)")
 
 .PHONY: fuzz
 fuzz: $(STAMP) tools ## run the property tests at length (tens of thousands of examples)

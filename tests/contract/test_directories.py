@@ -196,7 +196,7 @@ OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: z}\n"
         ("z.yaml", OBJECT + "---\nfoo: bar\n", "apps/web/z.yaml: a document holds no Kubernetes object; add a kind, or leave the"),
         ("z.yaml", "foo: bar\n---\n" + OBJECT, "apps/web/z.yaml: a document holds no Kubernetes object"),
         ("z.yaml", OBJECT + "---\n- 1\n", "apps/web/z.yaml: a document holds no Kubernetes object"),
-        ("z.yaml", OBJECT + "---\na: [\n", "apps/web/z.yaml, line 3: not valid YAML"),
+        ("z.yaml", OBJECT + "---\na: [\n", "apps/web/z.yaml, line 2: not valid YAML"),
         ("z.yaml", "apiVersion: v1\nkind: X\nmetadata: {{ x }}\n", "apps/web/z.yaml"),
         ("package.json", '{"name": "x"}', "apps/web/package.json: the file holds no Kubernetes object; add a kind, or leave"),
         ("z.json", "[{}]", "apps/web/z.json: the file holds no Kubernetes object"),

@@ -133,7 +133,7 @@ def test_becalm_helm_gets_the_variables_of_generate_and_no_others(tmp_path, fake
     ours = {name for name in found if name.startswith(("ARGOCD_", "BECALM_", "KUBE_"))}
     assert set(found) - ours <= {
         "PATH", "HOME", "TMPDIR", "TZ", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "KUSTOMIZE_PLUGIN_HOME",
-        "KUBECONFIG", "HELM_PLUGINS", "HELM_NO_PLUGINS", "HELM_REGISTRY_CONFIG", "HELM_CONFIG_HOME", "HELM_CACHE_HOME",
+        "KUBECONFIG", "HELM_PLUGINS", "HELM_NO_PLUGINS", "HELM_REGISTRY_CONFIG", "HELM_REPOSITORY_CONFIG", "HELM_REPOSITORY_CACHE", "HELM_CONTENT_CACHE", "HELM_CONFIG_HOME", "HELM_CACHE_HOME",
         "HELM_DATA_HOME", "GIT_TERMINAL_PROMPT", "GIT_CONFIG_NOSYSTEM", "GIT_ALLOW_PROTOCOL", "LC_CTYPE", "PWD", "SHLVL", "_", "OLDPWD",
     }  # fmt: skip
 

@@ -91,11 +91,15 @@ def test_a_client_that_is_killed_takes_its_render_along(sidecar):
 
 
 def test_a_client_that_waits_can_go_away(sidecar):
-    with sidecar.serving(BECALM_CONCURRENCY="1"):
-        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(3))
+    with sidecar.serving(BECALM_CONCURRENCY="1") as service:
+        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(6))
         sidecar.begun()
+        before = len(list(Path(f"/proc/{service.pid}/fd").iterdir()))
         waiting = sidecar.popen(ARGOCD_APP_NAME="other")
-        time.sleep(0.3)
+        until = time.monotonic() + 20
+        while len(list(Path(f"/proc/{service.pid}/fd").iterdir())) < before + 4:
+            assert time.monotonic() < until
+            time.sleep(0.02)
         waiting.kill()
         waiting.communicate()
         records = sidecar.renders(2)
@@ -164,13 +168,21 @@ def test_a_render_that_is_late_is_given_up(sidecar):
 
 @pytest.mark.parametrize("places", [0, 1])
 def test_too_many_are_turned_away_at_once(sidecar, places):
-    with sidecar.serving(BECALM_CONCURRENCY="1", BECALM_QUEUE=str(places)):
+    with sidecar.serving(BECALM_CONCURRENCY="1", BECALM_QUEUE=str(places)) as service:
         first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(6))
         sidecar.begun()
+
+        def files() -> int:
+            return len(list(Path(f"/proc/{service.pid}/fd").iterdir()))
+
+        before = files()
         waiting = [sidecar.popen(ARGOCD_APP_NAME="b") for _ in range(places)]
-        time.sleep(2 * places)
+        until = time.monotonic() + 20
+        while files() < before + 4 * places:  # a connection, and three files that it brought
+            assert time.monotonic() < until
+            time.sleep(0.02)
         more = sidecar.generate(ARGOCD_APP_NAME="c")
-        assert (more.returncode, more.stdout) == (11, "")
+        assert (more.returncode, more.stdout) == (11, ""), sidecar.log.read_text()
         assert f"{places} renders wait already; try again, or raise BECALM_CONCURRENCY" in more.stderr
         for one in (first, *waiting):
             one.communicate(timeout=30)

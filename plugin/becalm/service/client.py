@@ -88,7 +88,8 @@ def ask(
             (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(n.to_bytes(4, sys.byteorder) for n in files))
         ]
         sent = connection.sendmsg([data], rights)
-        connection.sendall(data[sent:])
+        if sent < len(data):  # sending nothing is an error where the answer has come already
+            connection.sendall(data[sent:])
         # The service keeps the time; where it is killed, the connection ends.
         connection.settimeout(seconds)
         answer = b""

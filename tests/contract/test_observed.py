@@ -1,0 +1,156 @@
+"""Health, metrics and pages of a running service, and that no secret is in any of them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import servers
+import yaml
+from applications import write
+from services import Sidecar
+
+PLANTED = "planted-value-4711"
+
+
+class Observed(Sidecar):
+    def __init__(self, top: Path) -> None:
+        super().__init__(top)
+        self.port = servers.free_port()
+        self.env["BECALM_WEB_ADDRESS"] = f"127.0.0.1:{self.port}"
+
+    def get(self, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def until(self, path: str, status: int, words: str = "", seconds: float = 30) -> str:
+        end = time.monotonic() + seconds
+        found = (0, "")
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                found = self.get(path)
+                if found[0] == status and words in found[1]:
+                    return found[1]
+            time.sleep(0.05)
+        raise AssertionError(f"{path}: {found}")
+
+    def web(self, service: subprocess.Popen) -> int:
+        (pid,) = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+        return int(pid)
+
+
+@pytest.fixture
+def observed(tmp_path):
+    return Observed(tmp_path)
+
+
+def test_it_is_ready_when_its_own_sample_is_rendered_and_tells_of_renders(observed):
+    with observed.serving() as service:
+        assert observed.until("/readyz", 200) == "ok\n"
+        assert observed.get("/healthz") == (200, "ok\n")
+        for _ in range(2):
+            assert observed.generate().returncode == 0
+        assert observed.generate({"name": "nope", "string": ""}).returncode == 2
+        metrics = observed.until(
+            "/metrics", 200, 'becalm_renders_total{outcome="failed",source="unknown"} 1.0'
+        )
+        assert 'becalm_renders_total{outcome="rendered",source="helm"} 1.0' in metrics
+        assert 'becalm_renders_total{outcome="cached",source="helm"} 1.0' in metrics
+        assert 'becalm_cache_total{result="hit"} 1.0' in metrics
+        assert "my-app" not in metrics
+        assert "becalm-sample" not in metrics
+        page = observed.get("/")[1]
+        assert "my-app" in page
+        assert "becalm-sample" not in page
+        details = observed.get("/apps/my-app")[1]
+        assert "Secret" in details
+        assert "randAlphaNum" in details
+        assert "&#39;nope&#39; is no parameter of becalm" in details
+        assert observed.get("/nowhere")[0] == 404
+        # The page's process can end; the next render brings it back.
+        os.kill(observed.web(service), signal.SIGKILL)
+        time.sleep(5.5)
+        assert observed.generate().returncode == 0
+        observed.until("/", 200)
+        assert service.poll() is None
+
+
+def test_a_service_that_cannot_render_is_not_ready_and_says_why(observed):
+    with observed.serving(BECALM_HELM="/nowhere/helm"):
+        told = observed.until("/readyz", 503, "the sample cannot be rendered")
+        assert "/nowhere/helm cannot be run" in told
+        # Not at once: a sidecar that is started again renders no better.
+        assert observed.get("/healthz")[0] == 200
+
+
+def test_the_page_can_be_switched_off(observed):
+    with observed.serving(BECALM_WEB_PAGE="off"):
+        observed.until("/readyz", 200)
+        assert observed.get("/metrics")[0] == 200
+        assert [observed.get(path)[0] for path in ("/", "/apps/my-app", "/certificates")] == [404, 404, 404]
+
+
+def test_a_port_that_is_taken_is_said_at_the_start(observed):
+    with socket.create_server(("127.0.0.1", observed.port)):
+        done = subprocess.run(
+            observed.argv("serve"), env=observed.env, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 2
+    assert f"127.0.0.1:{observed.port}: nothing can listen there: Address already in use" in done.stderr
+    assert not Path(observed.env["BECALM_SOCKET"]).exists()
+
+
+def test_a_planted_secret_is_found_nowhere(observed):
+    write(observed.app, {
+        "templates/b.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: fixed}\nstringData: {k: {{ .Values.planted }}}\n"
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {}}\ndata: {k: {{ .Values.planted | b64enc }}, clear: 'x'}\n"
+        "---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: ''}\n",
+        "env.yaml": f"planted: {PLANTED}\n",
+    })  # fmt: skip
+    given = {"name": "valueFiles", "array": ["env.yaml"]}
+    broken = {"name": "values", "string": f"planted: [{PLANTED}"}
+    schema = {"name": "parameters", "map": {"a[": PLANTED, "b": f"{{{PLANTED}"}}
+    with observed.serving():
+        observed.until("/readyz", 200)
+        output = observed.generate(given).stdout
+        errors = "".join(
+            observed.generate(given, *more).stderr
+            for more in ([broken], [schema], [{"name": "nope", "string": PLANTED}])
+        )
+        observed.renders(4)
+        observed.until("/metrics", 200, 'outcome="failed"')
+        pages = "".join(
+            observed.get(path)[1] for path in ("/", "/apps/my-app", "/certificates", "/metrics", "/?q=my")
+        )
+    passwords = [
+        obj["stringData"]["pw"]
+        for obj in yaml.safe_load_all(output)
+        if obj and obj["metadata"]["name"] == "pw"
+    ]
+    (password,) = passwords
+    assert PLANTED in output
+    assert len(password) == 20
+    seed = Path(observed.env["BECALM_SEED_FILE"]).read_bytes()
+    kept = b"".join(path.read_bytes() for path in (observed.top / "cache").rglob("*") if path.is_file())
+    assert "core/service-empty-addresses" in pages
+    everywhere = {
+        "log": observed.log.read_bytes(),
+        "errors": errors.encode(),
+        "pages": pages.encode(),
+        "cache": kept,
+    }
+    secrets = [PLANTED.encode(), password.encode(), seed, seed.hex().encode()]
+    for secret in [*secrets, *map(base64.b64encode, secrets)]:
+        for place, data in everywhere.items():
+            assert secret not in data, (place, secret)
