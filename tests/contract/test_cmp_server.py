@@ -76,11 +76,11 @@ def test_at_the_deadline_nothing_is_left(served):
         "BECALM_HELM": sidecar.slow_helm(60),
         "BECALM_CACHE_DIR": "off",
     }
-    server.deadline = 1.5
+    server.deadline = 6
     started = time.monotonic()
     with pytest.raises(CallError, match="failed timeout"):
         server.generate(pack(sidecar.root), "apps/web", VARIABLES)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 20
     assert gone(sidecar.begun(), 10)
     # Without the service Python is killed at once, and what it had in its directory stays; with it, the child tidies up.
     if server.environment.get("BECALM_SOCKET") == "off":

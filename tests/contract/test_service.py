@@ -148,22 +148,21 @@ def test_helm_that_is_killed_is_an_error(sidecar):
 
 
 def test_a_render_that_is_late_is_given_up(sidecar):
-    with sidecar.serving(BECALM_DEADLINE="2", BECALM_CONCURRENCY="1"):
+    with sidecar.serving(BECALM_DEADLINE="4", BECALM_CONCURRENCY="1"):
         started = time.monotonic()
         clients = [
             sidecar.popen(BECALM_HELM=sidecar.slow_helm(60), ARGOCD_APP_NAME=name) for name in ("a", "b")
         ]
         outcomes = [one.communicate(timeout=30) for one in clients]
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 30
         helms = sidecar.begun()
         assert [one.returncode for one in clients] == [6, 6]
         texts = sorted(err for _, err in outcomes)
-        assert "did not end within 2 s" in texts[0] + texts[1]
-        assert "waited 2 s for its turn; raise BECALM_CONCURRENCY" in texts[0] + texts[1]
+        assert "did not end within 4 s" in texts[0] + texts[1]
+        assert "waited 4 s for its turn; raise BECALM_CONCURRENCY" in texts[0] + texts[1]
         assert [out for out, _ in outcomes] == ["", ""]
         assert gone(helms, 8)
         assert {one["outcome"] for one in sidecar.renders(2)} == {"timeout"}
-        assert sidecar.generate().returncode == 0
 
 
 @pytest.mark.parametrize("places", [0, 1])
@@ -191,11 +190,13 @@ def test_too_many_are_turned_away_at_once(sidecar, places):
 
 def test_sigterm_finishes_what_was_taken(sidecar):
     service = sidecar.start()
-    client = sidecar.popen(BECALM_HELM=sidecar.slow_helm(1))
+    client = sidecar.popen(BECALM_HELM=sidecar.slow_helm(3))
     sidecar.begun()
     service.send_signal(signal.SIGTERM)
-    time.sleep(0.3)
-    assert not Path(sidecar.env["BECALM_SOCKET"]).exists()
+    until = time.monotonic() + 10
+    while Path(sidecar.env["BECALM_SOCKET"]).exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
     late = sidecar.generate()
     assert late.returncode == 0
     out, err = client.communicate(timeout=30)
@@ -311,7 +312,9 @@ def test_the_log_can_be_text_and_holds_no_secret(sidecar):
         password = sidecar.generate().stdout.partition("pw: ")[2].split()[-1].strip('"')
         sidecar.generate({"name": "values", "string": "a: planted-secret\n"})
         sidecar.generate({"name": "values", "string": "a: [planted-secret"})
-        time.sleep(0.3)
+        until = time.monotonic() + 20
+        while sidecar.log.read_text().count("outcome=") < 3 and time.monotonic() < until:
+            time.sleep(0.02)
         assert service.poll() is None
     text = sidecar.log.read_text()
     assert "app=my-app" in text

@@ -22,7 +22,9 @@ def warm_up(variables: Mapping[str, str]) -> None:
     from becalm.stabilise import epochs, stabiliser  # noqa: F401, PLC0415
     from becalm.templates import functions  # noqa: PLC0415
 
-    parameters.schema()
+    # Reads the schema, and builds what checks by it.
+    parameters.read('[{"name": "releaseName", "string": "sample"}]')
+    key.own()
     packs.built_in()
     functions.functions()
     for name in (variables.get("BECALM_HELM") or "helm", variables.get("BECALM_KUSTOMIZE") or "kubectl"):

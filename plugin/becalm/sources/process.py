@@ -231,6 +231,8 @@ class _State:
 
     def __init__(self) -> None:
         self.groups: set[int] = set()
+        #: Threads, by their number, that have perhaps started a child that is in no group yet.
+        self.starting: set[int] = set()
         self.ended_by: int | None = None
         self.main_is_starting = False
 
@@ -243,10 +245,12 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
     # A handler that raised between the fork and the next line would leave a child nobody knows.
     if is_main:
         _state.main_is_starting = True
+    _state.starting.add(threading.get_ident())
     try:
         child = _spawn(command)
         _state.groups.add(child.pid)
     finally:
+        _state.starting.discard(threading.get_ident())
         if is_main:
             _state.main_is_starting = False
     if _state.ended_by is not None:
@@ -455,5 +459,9 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
     _state.ended_by = number
     if _state.main_is_starting:
         return  # `_start` sees `ended_by` and ends the child that it knows by then
+    # When this thread ends, so do the others, and a child that one of them is about to enter would be left.
+    until = time.monotonic() + _GRACE
+    while _state.starting and time.monotonic() < until:
+        time.sleep(_TICK)
     _end_groups(_state.groups.copy())
     raise SystemExit(128 + number)

@@ -302,6 +302,37 @@ def test_termination_is_forwarded(tmp_path, trap, thread, number, code):
     _assert_gone(tmp_path / "pid")
 
 
+def test_a_signal_while_a_thread_starts_a_child_is_not_lost(tmp_path):
+    """The child is there, and its thread has not got so far as to enter it."""
+    script = (
+        "import os, signal, sys, threading, time\n"
+        "from pathlib import Path\n"
+        "from becalm.sources import process\n"
+        "real = process._spawn\n"
+        "def slow(command):\n"
+        "    child = real(command)\n"
+        "    while not Path('pid').exists() or not Path('pid').read_text(): time.sleep(0.01)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    time.sleep(0.3)\n"
+        "    return child\n"
+        "process._spawn = slow\n"
+        "command = process.Command(argv=('sh', '-c', sys.argv[1]), cwd=Path.cwd(), env={'PATH': sys.argv[2]}, timeout=60)\n"
+        "with process.forward_termination():\n"
+        "    thread = threading.Thread(target=process.run, args=(command,), daemon=True)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, _BACKGROUND + "wait", os.defpath],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 143
+    _assert_gone(tmp_path / "pid")
+
+
 def test_a_signal_while_a_child_starts_is_not_lost(tmp_path):
     """Termination during the start of a tool ends the tool that is known a moment later."""
     script = (
