@@ -263,7 +263,9 @@ def _discover(arguments: argparse.Namespace) -> str:
 def _generate(_: argparse.Namespace) -> str:
     from becalm.generating import generate  # noqa: PLC0415
 
-    return generate()
+    found = generate()
+    found.finish()
+    return found.output
 
 
 def _serve(_: argparse.Namespace) -> str:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from becalm import answers, console, wiring
+from becalm import console, wiring
+from becalm.answers import Answer, answer
 from becalm.errors import ConfigError
 from becalm.sources.process import forward_termination
 
 
-def generate(record: dict[str, Any] | None = None) -> str:
-    """The manifests of the application that the environment describes, in the current directory.
-
-    Args:
-        record: is filled with what can be told of the render, without any secret.
+def generate() -> Answer:
+    """Render the application that the environment describes, in the current directory, and print its warnings.
 
     Raises:
         PluginError: it cannot be rendered, or renders to nothing.
     """
     with forward_termination():
         request = wiring.from_environment()
-        answer = answers.answer(request)
-    if record is not None:
-        record |= answer.record
-    for line in answer.warnings:
+        found = answer(request)
+    for line in found.warnings:
         console.warn(line)
-    if not answer.output.strip():
+    if not found.output.strip():
         raise ConfigError(
             "the source renders to nothing, and Argo CD would delete everything",
             where=request.application.name,
@@ -33,4 +27,4 @@ def generate(record: dict[str, Any] | None = None) -> str:
             if request.kind == "directory"
             else "check the values and the path, or remove the Application",
         )
-    return answer.output
+    return found

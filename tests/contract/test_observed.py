@@ -59,8 +59,9 @@ def test_it_is_ready_when_its_own_sample_is_rendered_and_tells_of_renders(observ
     with observed.serving() as service:
         assert observed.until("/readyz", 200) == "ok\n"
         assert observed.get("/healthz") == (200, "ok\n")
-        for _ in range(2):
+        for number in range(2):
             assert observed.generate().returncode == 0
+            observed.renders(number + 1)
         assert observed.generate({"name": "nope", "string": ""}).returncode == 2
         metrics = observed.until(
             "/metrics", 200, 'becalm_renders_total{outcome="failed",source="unknown"} 1.0'

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from becalm.answers import key as keys
@@ -19,11 +20,15 @@ _LONGEST = 30 * _DAY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Manifests, warnings in one line each, and what can be told of the render without a secret."""
+    """Manifests, and warnings in one line each.
+
+    `finish` does what can wait until they are on their way: it keeps the answer, and gives what can be told of the render
+    without a secret.
+    """
 
     output: str = field(repr=False)
     warnings: tuple[str, ...]
-    record: dict[str, Any]
+    finish: Callable[[], dict[str, Any]]
 
 
 def answer(request: Request) -> Answer:
@@ -34,33 +39,29 @@ def answer(request: Request) -> Answer:
     """
     store = Store(request.keeping, request.seed)
     key = keys.of(request) if store.keeps else None
-    if key is None:
-        return _rendered(request, render(request))
-    found = store.get(key.digest, at=request.at)
+    found = None if key is None else store.get(key.digest, at=request.at)
     if found is not None:
         return _kept(found)
     result = render(request)
-    fresh = _rendered(request, result)
-    seconds = _seconds(request, result, key)
-    if seconds > 0:
-        content = json.dumps([fresh.output, fresh.record], ensure_ascii=False)
-        store.put(key.digest, Entry(made=request.at, until=request.at + seconds, content=content))
-    # What was wrong with the cache is told once, and not kept.
-    warnings = (*fresh.warnings, *store.complaints)
-    return replace(fresh, warnings=warnings, record={**fresh.record, "warnings": list(warnings)})
+    own = tuple(warned.line() for warned in result.warnings)
 
+    def finish() -> dict[str, Any]:
+        told = {**report(request, result), "outcome": "rendered", "warnings": list(own)}
+        seconds = 0 if key is None else _seconds(request, result, key)
+        if key is not None and seconds > 0:
+            content = json.dumps([result.output, told], ensure_ascii=False)
+            store.put(key.digest, Entry(made=request.at, until=request.at + seconds, content=content))
+        # What was wrong with the cache is told once, and not kept.
+        return {**told, "warnings": [*own, *store.complaints]}
 
-def _rendered(request: Request, result: Result) -> Answer:
-    warnings = tuple(warned.line() for warned in result.warnings)
-    told = {**report(request, result), "outcome": "rendered", "warnings": list(warnings)}
-    return Answer(output=result.output, warnings=warnings, record=told)
+    return Answer(output=result.output, warnings=(*own, *store.complaints), finish=finish)
 
 
 def _kept(entry: Entry) -> Answer:
     output, record = json.loads(entry.content)
     # Nothing ran for it.
     told = {**record, "outcome": "cached", "runs": 0}
-    return Answer(output=output, warnings=tuple(record["warnings"]), record=told)
+    return Answer(output=output, warnings=tuple(record["warnings"]), finish=lambda: told)
 
 
 def _seconds(request: Request, result: Result, key: Key) -> int:

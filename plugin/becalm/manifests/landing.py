@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from becalm.manifests.objects import Object, ObjectId
@@ -112,6 +112,63 @@ class Index:
             found.setdefault(id(leaf), landing)
             at = self._all.find(wanted, self._starts[number] + len(candidate) + 1)
         return sorted(found.values(), key=Landing.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A document as text, and what reads its strings, which takes much longer."""
+
+    text: str
+    read: Callable[[], Iterable[Leaf]]
+
+
+class Parts:
+    """The strings of many documents, of which only those are read that can hold what is searched.
+
+    Where a text lands, its longest run without a blank stands in the document too, or in what base64 hides in
+    it: YAML folds lines at blanks only. Documents in which something is escaped, or that are not ASCII, are always read.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts = list(parts)
+        self._read: dict[int, Index] = {}
+        self._always = [number for number, part in enumerate(self._parts) if _is_escaped(part.text)]
+        self._starts: list[int] = []
+        lowered: list[str] = []
+        position = 0
+        for part in self._parts:
+            text = "\0".join(decoded(part.text)).lower()
+            lowered.append(text)
+            self._starts.append(position)
+            position += len(text) + 1
+        self._all = "\0".join(lowered)
+
+    def find(self, text: str) -> list[Landing]:
+        """As `Index.find` over all documents."""
+        numbers = sorted({*self._always, *self._holding(max(text.lower().split(), key=len, default=""))})
+        found = [landing for number in numbers for landing in self._index(number).find(text)]
+        return sorted(found, key=Landing.rank)
+
+    def _holding(self, run: str) -> Iterator[int]:
+        at = self._all.find(run)
+        while at >= 0:
+            number = bisect_right(self._starts, at) - 1
+            yield number
+            if number + 1 == len(self._starts):
+                return
+            at = self._all.find(run, self._starts[number + 1])
+
+    def _index(self, number: int) -> Index:
+        if number not in self._read:
+            self._read[number] = Index(self._parts[number].read())
+        return self._read[number]
+
+
+def _is_escaped(text: str) -> bool:
+    """Whether what stands in a document need not be what it says."""
+    return (
+        "\\" in text or "''" in text or not text.isascii() or any(not one.isascii() for one in decoded(text))
+    )
 
 
 def _inner(text: str, offset: int) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from becalm import console
+from becalm.answers import Answer
 from becalm.config import load
 from becalm.generating import generate
 
@@ -29,19 +30,29 @@ class Order:
     environment: dict[bytes, bytes]
 
 
-def run(order: Order, record: int) -> NoReturn:
+def run(order: Order, record: int, notice: int) -> NoReturn:
     """Render and end the process with the exit code of `generate`.
 
     Args:
         order: the render.
         record: an open file for what can be told of it, as JSON.
+        notice: a pipe that is told how the render ended, as soon as output and errors are complete.
     """
     code = 70
     try:
-        _become(order, record)
+        _become(order, record, notice)
         told: dict[str, Any] = {}
-        code = console.guarded(lambda: generate(told), told=lambda line: told.update(error=line))
+        found: list[Answer] = []
+
+        def rendered() -> str:
+            found.append(generate())
+            return found[0].output
+
+        code = console.guarded(rendered, told=lambda line: told.update(error=line))
         sys.stderr.flush()
+        os.write(4, f"exit {code}\n".encode())
+        if code == 0:
+            told |= found[0].finish()
         os.write(3, _line(told))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
@@ -50,7 +61,7 @@ def run(order: Order, record: int) -> NoReturn:
         os._exit(code)
 
 
-def _become(order: Order, record: int) -> None:
+def _become(order: Order, record: int, notice: int) -> None:
     signal.set_wakeup_fd(-1)
     for caught in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP):
         signal.signal(caught, signal.SIG_DFL)
@@ -58,10 +69,10 @@ def _become(order: Order, record: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.fchdir(order.directory)
     # Numbers above the highest that is needed here, so that none is overwritten before it is copied.
-    copies = [os.dup(number) for number in (null, order.output, order.errors, record)]
+    copies = [os.dup(number) for number in (null, order.output, order.errors, record, notice)]
     for target, number in enumerate(copies):
         os.dup2(number, target, inheritable=target < 3)
-    os.closerange(4, _LAST)
+    os.closerange(5, _LAST)
     load.replace_environment(order.environment)
     # One render and the end: collecting would only touch, and so copy, the parent's memory.
     gc.disable()

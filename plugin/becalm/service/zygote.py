@@ -18,6 +18,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ class _Client:
     pid: int = 0
     pidfd: int = -1
     record: int = -1
+    notice: int = -1
+    answered: float = 0.0
     started: float = 0.0
     ending: float = 0.0
     why: str = ""
@@ -90,7 +93,7 @@ class Service:
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         try:
             while not self._is_done():
-                for key, _ in self._selector.select(_TICK if self._clients else None):
+                for key, _ in self._selector.select(_TICK if self._clients or self._running else None):
                     if key.data is None:
                         with contextlib.suppress(BlockingIOError):
                             wakeup.recv(4096)
@@ -117,7 +120,7 @@ class Service:
             self._selector.unregister(self._listener)
             self._listener.close()
             self._settings.socket.unlink(missing_ok=True)
-        return not self._clients or time.monotonic() > self._stopping + _DRAIN
+        return not (self._clients or self._running) or time.monotonic() > self._stopping + _DRAIN
 
     def _accept(self) -> None:
         try:
@@ -186,12 +189,25 @@ class Service:
             one = self._queue.get()
             assert one.order is not None
             one.record = os.memfd_create("record")
+            one.notice, notice = os.pipe()
             one.started = time.monotonic()
             pid = os.fork()
             if pid == 0:
-                child.run(one.order, one.record)
+                child.run(one.order, one.record, notice)
+            os.close(notice)
+            self._selector.register(one.notice, selectors.EVENT_READ, partial(self._notice, one))
             one.pid = pid
             self._running[pid] = one
+
+    def _notice(self, one: _Client) -> None:
+        """Output and errors of a render are complete, or its process has ended; what it still does nobody waits for."""
+        text = os.read(one.notice, 100).decode("ascii", "replace").strip()
+        self._selector.unregister(one.notice)
+        os.close(one.notice)
+        one.notice = -1
+        if text and not one.why:
+            one.answered = time.monotonic()
+            self._answer(one, text)
 
     def _reap(self) -> None:
         """Look at every child that has ended; those that nobody knows are what killed renders left."""
@@ -214,7 +230,9 @@ class Service:
         os.lseek(one.record, 0, os.SEEK_SET)
         told = _parsed(os.read(one.record, child.LARGEST + 1))
         os.close(one.record)
-        seconds = time.monotonic() - one.started
+        if one.notice >= 0:
+            self._notice(one)
+        seconds = (one.answered or time.monotonic()) - one.started
         stages = {"queue": round(one.started - one.since, 4), "render": round(seconds, 4)}
         outcome = one.why or ("failed" if status else str(told.get("outcome", "rendered")))
         if status < 0 and not one.why:
@@ -229,6 +247,8 @@ class Service:
                 "killed": int(status < 0 or bool(one.why)),
             },
         )
+        if one.answered:
+            return
         if one.why == "timeout":
             limit = f"{self._settings.deadline:g} s"
             self._answer(one, f"late the render did not end within {limit}, of which it waited {stages['queue']:.1f} s; "
@@ -241,6 +261,10 @@ class Service:
 
     def _end_late(self) -> None:
         now = time.monotonic()
+        for one in self._running.values():
+            # Long after its answer a render is still not done with what remains.
+            if one.answered and now > one.answered + self._settings.deadline:
+                os.kill(one.pid, signal.SIGKILL)
         for one in list(self._clients):
             if one.ending and now > one.ending + _GRACE and one.pid in self._running:
                 os.kill(one.pid, signal.SIGKILL)
@@ -291,7 +315,7 @@ class Service:
         }  # fmt: skip
         usual = {"source": "unknown", "code": 0, "error": "", "runs": 0, "warnings": [], "killed": 0}
         self._tell({
-            "at": one.at, **usual, **told, **given, "seconds": round(time.monotonic() - one.since, 4)
+            "at": one.at, **usual, **told, **given, "seconds": round((one.answered or time.monotonic()) - one.since, 4)
         })  # fmt: skip
 
     def _tell_state(self) -> None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from becalm.derive.labels import Label
 from becalm.manifests import landing, paths
-from becalm.manifests.landing import Index, Landing, Leaf
+from becalm.manifests.landing import Landing, Leaf, Part
 from becalm.manifests.objects import identify, objects
 from becalm.manifests.stream import Document, split
 from becalm.stabilise.epochs import Epochs
@@ -56,7 +57,7 @@ class Settler:
         self._epochs = epochs
         self.draws = list(records.draws.values())
         self._order = {id(draw): number for number, draw in enumerate(self.draws)}
-        self._index = Index(_leaves(output, namespace))
+        self._index = landing.Parts(_parts(output, namespace))
         self._secrets = _secrets(self.draws)
         self._masked: dict[tuple[str, bool], str] = {}
         self._landings: dict[str, list[Landing]] = {}
@@ -202,8 +203,12 @@ def unused(label: Label, taken: set[Label]) -> Label:
     return label.numbered(number)
 
 
-def _leaves(output: str, namespace: str) -> Iterator[Leaf]:
-    for _, obj in objects(_templated(output)):
+def _parts(output: str, namespace: str) -> Iterator[Part]:
+    return (Part(document.text, partial(_leaves, document, namespace)) for document in _templated(output))
+
+
+def _leaves(document: Document, namespace: str) -> Iterator[Leaf]:
+    for _, obj in objects([document]):
         identity = identify(obj, namespace)
         if identity is not None:
             yield from landing.strings(obj, identity)
