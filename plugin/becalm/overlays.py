@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from becalm.config.network import Network
 from becalm.errors import SourceError, ToolMissingError, Warned
@@ -19,12 +20,20 @@ from becalm.manifests import yamlio
 from becalm.sources import checkout, components, kustomization, repospec
 from becalm.sources.detect import KUSTOMIZATIONS
 from becalm.sources.edits import KustomizeOptions, edited
-from becalm.sources.kustomize import HELM_COMMAND, HELM_ROOT, Kustomize, KustomizeTool
+from becalm.sources.kustomize import (
+    ASKPASS_PROGRAM,
+    ASKPASS_SERVER,
+    HELM_COMMAND,
+    HELM_ROOT,
+    Kustomize,
+    KustomizeTool,
+)
 
 #: The name that a chart's output has where the kustomization has none for it.
 CHART_FILE = "becalm-chart.yaml"
 _GUARD = "becalm-helm-guard"
 _HELM = "becalm-helm"
+_ASKPASS = "becalm-askpass"
 _MANIFESTS = (".yaml", ".yml", ".json")
 
 
@@ -33,7 +42,7 @@ class Overlay:
     """What is built, and by whom.
 
     `app` is the directory in the repository `root`, `where` the same for messages. `variables` are those of the
-    program that renders charts, and `helm_command` that program, "" for becalm-helm. `chart` is the output of the chart
+    program that renders charts, `git` those with credentials of the repository, and `helm_command` that program, "" for becalm-helm. `chart` is the output of the chart
     beside the kustomization, None where there is no chart.
     """
 
@@ -46,6 +55,7 @@ class Overlay:
     timeout: float
     network: Network
     variables: Mapping[str, str] = field(repr=False)
+    git: Mapping[str, str] = field(default_factory=dict, repr=False)
     helm_command: str = ""
     chart: str | None = field(default=None, repr=False)
 
@@ -95,7 +105,7 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
             checkout.write(directory / chart_file, overlay.chart.encode(), place)
     runner = Kustomize(
         overlay.tool, path=overlay.path, work=tree, home=work / "home", timeout=overlay.timeout,
-        network=_network(overlay.network) if seen.has_remotes else {},
+        network={**_network(overlay.network), **_credentials(overlay.git)} if seen.has_remotes else {},
     )  # fmt: skip
     charts = _charts(overlay, tree) if overlay.tool.inflates else {}
     output = runner.build(directory, cwd=place, more=_flags(overlay), charts=charts)
@@ -165,6 +175,23 @@ def _beside(name: str) -> str:
         if (folder / name).is_file():
             return str(folder / name)
     raise ToolMissingError(f"{name} is not beside becalm", hint="install becalm again")
+
+
+def _credentials(given: Mapping[str, str]) -> dict[str, str]:
+    """What Git is told of credentials: Argo CD's, for the server of the application's own repository and for no other."""
+    url = urlsplit(given.get("ARGOCD_APP_SOURCE_REPO_URL", ""))
+    names = ("ARGOCD_GIT_ASKPASS_NONCE", "ARGOCD_BINARY_NAME", "ARGOCD_ASK_PASS_SOCK", "GIT_SSH_COMMAND")
+    found = {name: given[name] for name in names if name in given}
+    if "GIT_SSL_CAINFO" in given:
+        found["GIT_SSL_CAINFO"] = given["GIT_SSL_CAINFO"]
+    if "GIT_ASKPASS" in given and url.scheme == "https":
+        server = f"https://{url.netloc.rpartition('@')[2]}"
+        found |= {
+            "GIT_ASKPASS": _beside(_ASKPASS),
+            ASKPASS_SERVER: server,
+            ASKPASS_PROGRAM: given["GIT_ASKPASS"],
+        }
+    return found
 
 
 def _network(network: Network) -> dict[str, str]:

@@ -54,7 +54,8 @@ class Request:
     `keeping` says what `generate` keeps of renders, `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
     change between two renders is an error, not a warning. `remote` is what is not in the directory: a chart from
     elsewhere, values files, and under which settings they are brought. `source` says what is rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
-    `tool` says what builds them, and `variables` are those of the program that renders charts for it, and `parameters` is the file that a person gave for
+    `tool` says what builds them, and `variables` are those of the program that renders charts for it, `git` are those with
+    credentials for the repository's server, and `parameters` is the file that a person gave for
     what an application sets.
     """
 
@@ -87,6 +88,7 @@ class Request:
     kustomize: KustomizeOptions = field(default_factory=KustomizeOptions)
     tool: KustomizeTool = field(default_factory=KustomizeTool)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    git: Mapping[str, str] = field(default_factory=dict, repr=False)
     parameters: Path | None = None
 
     @property
@@ -266,7 +268,7 @@ def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> ov
         overlay = overlays.Overlay(
             app=request.chart, root=request.root or detect.repository(request.chart), where=request.path_name,
             options=request.kustomize, tool=request.tool, path=request.path, timeout=request.timeout,
-            network=request.remote.network, variables=_variables(request, work),
+            network=request.remote.network, git=request.git, variables=_variables(request, work),
             helm_command=request.helm if is_stock else "", chart=chart,
         )  # fmt: skip
         return overlays.build(overlay, work, strict=request.strict)

@@ -240,6 +240,7 @@ def from_environment() -> Request:
         keeping=keeping.read(variables),
         tool=_tool(variables, version=app.parameters.version),
         variables=helm_environment.passed(variables),
+        git=helm_environment.git(variables),
     )
     return _as_asked(request, app, variables, directory, root)
 

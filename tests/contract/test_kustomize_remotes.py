@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from kustomize_cases import array, text, write
 from test_kustomize_charts import ENABLE, by_hand, inflated
+from test_kustomize_charts import HELM as ENABLED_HELM
 from test_kustomize_parameters import fingerprint, generate
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: far}\n"
@@ -174,3 +175,67 @@ def test_by_hand_the_checkout_is_the_root(tmp_path):
     assert "'../../base' leads out of the repository" in done.stderr
     git(root, "init", "-q")
     assert by_hand("render", root / "apps" / "web").returncode == 0
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """A Git that asks for credentials as the real one does, and Argo CD's askpass that answers everybody."""
+    git_ = tmp_path / "bin" / "git"
+    git_.parent.mkdir()
+    git_.write_text(
+        f"#!/bin/sh\nenv > {tmp_path}/env\nfor host in own.example evil.example own.example.evil.example; do\n"
+        f"  for what in \"Username for 'https://$host': \" \"Password for 'https://ann@$host': \"; do\n"
+        f'    echo "$host $("$GIT_ASKPASS" "$what" 2>/dev/null)" >> {tmp_path}/answers\n  done\ndone\n'
+        f'"$GIT_ASKPASS" "Password for \'http://own.example\': " >> {tmp_path}/answers 2>/dev/null\nexit 1\n'
+    )
+    answers = tmp_path / "bin" / "argocd"
+    answers.write_text(
+        '#!/bin/sh\n[ "$ARGOCD_BINARY_NAME" = argocd-git-ask-pass ] && [ -n "$ARGOCD_GIT_ASKPASS_NONCE" ] && echo secret-of-argo\n'
+    )
+    for path in (git_, answers):
+        path.chmod(0o755)
+    return {
+        "PATH": f"{git_.parent}:{os.environ['PATH']}", "GIT_ASKPASS": "argocd", "ARGOCD_GIT_ASKPASS_NONCE": "once",
+        "ARGOCD_BINARY_NAME": "argocd-git-ask-pass", "ARGOCD_ASK_PASS_SOCK": "/x.sock", "GIT_SSL_NO_VERIFY": "true",
+        "ARGOCD_APP_SOURCE_REPO_URL": "https://own.example/team/app.git",
+    }  # fmt: skip
+
+
+def test_credentials_of_the_repository_go_to_its_own_server_only(tmp_path, asked):
+    root = app(tmp_path, "resources: ['https://own.example/team/base?ref=v1.0.0']\n")
+    done = generate(root, **asked)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "secret-of-argo" not in done.stderr
+    lines = (tmp_path / "answers").read_text().splitlines()
+    assert [line for line in lines if line.startswith("own.example ")] == ["own.example secret-of-argo"] * 2
+    assert sum("secret" in line for line in lines) == 2
+    seen = (tmp_path / "env").read_text()
+    assert "GIT_SSL_NO_VERIFY" not in seen
+    assert "ARGOCD_ASK_PASS_SOCK=/x.sock" in seen
+
+
+def test_without_a_remote_base_nobody_gets_them(tmp_path, asked):
+    helm = tmp_path / "bin" / "helm"
+    helm.write_text(f'#!/bin/sh\nenv >> {tmp_path}/helm-env\nexec {ENABLED_HELM} "$@"\n')
+    helm.chmod(0o755)
+    root = inflated(tmp_path / "repository")
+    done = generate(root, **asked, **ENABLE, BECALM_HELM_COMMAND=str(helm))
+    assert done.returncode == 0, done.stderr
+    assert "ASKPASS" not in (tmp_path / "helm-env").read_text()
+
+
+def test_helm_gets_none_of_them_beside_a_remote_base(tmp_path, asked, far):
+    helm = tmp_path / "bin" / "helm"
+    helm.write_text(f'#!/bin/sh\nenv >> {tmp_path}/helm-env\nexec {ENABLED_HELM} "$@"\n')
+    helm.chmod(0o755)
+    (tmp_path / "bin" / "git").unlink()
+    root = inflated(
+        tmp_path / "repository",
+        f"resources: ['{far[0]}?ref=v1.2.3']\nhelmCharts: [{{name: db, releaseName: a}}]\n",
+    )
+    done = generate(root, **asked, **FILE, **ENABLE, BECALM_HELM_COMMAND=str(helm))
+    assert done.returncode == 0, done.stderr
+    seen = (tmp_path / "helm-env").read_text()
+    assert "PATH=" in seen
+    for name in ("ASKPASS", "ARGOCD_BINARY_NAME", "ARGOCD_ASK_PASS", "GIT_SSH"):
+        assert name not in seen

@@ -31,7 +31,7 @@ _MOST_BYTES = 512 * 1024 * 1024
 #: Fields of a request that cannot reach its output, or that are looked at in another way.
 _LEFT_OUT = frozenset((
     "chart", "root", "seed", "helm", "path", "timeout", "at", "cache", "keeping", "epochs_where", "rule_files", "definitions",
-    "variables", "tool", "options", "remote", "parameters",
+    "variables", "tool", "options", "remote", "parameters", "git",
 ))  # fmt: skip
 _PACKAGE = Path(__file__).resolve().parents[1]
 

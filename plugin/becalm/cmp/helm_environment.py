@@ -8,12 +8,22 @@ from collections.abc import Mapping, Sequence
 from becalm.cmp import parameters
 
 SEED_FILE = "BECALM_SEED_FILE"
+#: util/git/creds.go, `Environ` of each kind of credentials, as far as Git needs them for other repositories of the server.
+_GIT = (
+    "GIT_ASKPASS", "ARGOCD_GIT_ASKPASS_NONCE", "ARGOCD_BINARY_NAME", "ARGOCD_ASK_PASS_SOCK", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO",
+    "ARGOCD_APP_SOURCE_REPO_URL",
+)  # fmt: skip
 _PREFIXES = ("ARGOCD_APP_", "ARGOCD_ENV_", "KUBE_", "BECALM_")
 
 
 def passed(variables: Mapping[str, str]) -> dict[str, str]:
     """Of all variables, those that `generate` reads: Argo CD's of the application, and becalm's own."""
     return {name: value for name, value in variables.items() if name.startswith(_PREFIXES)}
+
+
+def git(variables: Mapping[str, str]) -> dict[str, str]:
+    """Of all variables, Argo CD's credentials of the application's repository (`provideGitCreds`), and its address."""
+    return {name: variables[name] for name in _GIT if variables.get(name)}
 
 
 def written(  # noqa: PLR0913  # all that values are derived from

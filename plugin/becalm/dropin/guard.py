@@ -35,12 +35,15 @@ _HOMES = ("HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME")
 #: Functions of a name's template that look at the machine.
 _LOOKING = ("env", "getHostByName")
 _REFUSED = 3
+_GIT = ("GIT_", "ARGOCD_GIT_", "ARGOCD_ASK_PASS", "ARGOCD_BINARY_NAME", "BECALM_ASKPASS_")
 
 
 def main() -> int:
     """Check the line and become the program, else say what is refused."""
     variables = dict(os.environ)
     command, root = variables.pop(COMMAND, ""), variables.pop(ROOT, "")
+    # What Git is given for bases is nothing for charts.
+    variables = {name: value for name, value in variables.items() if not name.startswith(_GIT)}
     arguments = sys.argv[1:]
     problem = refused(arguments, root, variables) if command and root else "this runs for Kustomize only"
     if not problem:

@@ -18,6 +18,9 @@ _CONTENT = ("Helm template:", "node contents:", "Helm stack trace:", ": unable t
 #: What the guard reads (becalm.dropin.guard).
 HELM_COMMAND = "BECALM_HELM_COMMAND"
 HELM_ROOT = "BECALM_HELM_ROOT"
+#: What becalm-askpass reads (becalm.dropin.askpass).
+ASKPASS_SERVER = "BECALM_ASKPASS_SERVER"
+ASKPASS_PROGRAM = "BECALM_ASKPASS_PROGRAM"
 _OPTIONS = "BECALM_KUSTOMIZE_BUILD_OPTIONS"
 
 
