@@ -238,7 +238,6 @@ def from_environment() -> Request:
         app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
         definitions=load.definition_files(Path(definitions)) if definitions else (),
         keeping=keeping.read(variables),
-        tool=_tool(variables, version=app.parameters.version),
         variables=helm_environment.passed(variables),
         git=helm_environment.git(variables),
     )
@@ -259,6 +258,7 @@ def _as_asked(
         app=(Say(where=f"the parameter {parameters.RULES}", switches=given.rules),),
         remote=remotes.from_environment(given, variables, values, directory=directory, root=root),
         source=given.source,
+        tool=_tool(variables, version=given.version),
         kustomize=asked.kustomize(
             given, variables, kube_version=options.kube_version, api_versions=options.api_versions
         ),

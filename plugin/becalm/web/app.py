@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any, Final
 
@@ -38,6 +39,15 @@ _HEADERS: Final = {
 }
 
 
+_PORT: Final = re.compile(r":[0-9]{1,5}\Z")
+
+
+def _refuse_other_names(hosts: frozenset[str]) -> None:
+    """Answer to known names only. (Werkzeug's own TRUSTED_HOSTS takes no IPv6 address.)"""
+    if _PORT.sub("", request.environ.get("HTTP_HOST", "").lower()) not in hosts:
+        abort(400)
+
+
 def application(  # noqa: PLR0913  # each is one thing that the process chooses
     recent: Recent,
     metrics: Metrics,
@@ -66,8 +76,9 @@ def application(  # noqa: PLR0913  # each is one thing that the process chooses
     app.config.update(
         PROVIDE_AUTOMATIC_OPTIONS=False,
         MAX_CONTENT_LENGTH=0,
-        TRUSTED_HOSTS=None if hosts is None else list(hosts),
     )
+    if hosts is not None:
+        app.before_request(partial(_refuse_other_names, frozenset(hosts)))
     app.register_blueprint(_machines(metrics, healthy, ready))
     if page:
         app.register_blueprint(_pages(recent, now))
