@@ -43,7 +43,7 @@ _PORT: Final = re.compile(r":[0-9]{1,5}\Z")
 
 
 def _refuse_other_names(hosts: frozenset[str]) -> None:
-    """Answer to known names only. (Werkzeug's own TRUSTED_HOSTS takes no IPv6 address.)"""
+    """Answer to known names only; Werkzeug's own TRUSTED_HOSTS takes no IPv6 address."""
     if _PORT.sub("", request.environ.get("HTTP_HOST", "").lower()) not in hosts:
         abort(400)
 
