@@ -377,7 +377,8 @@ def test_becalms_commands_and_the_tools_are_in_the_path():
     taken = stages()[-1].all("COPY")
     assert "--from=becalm /opt/becalm /opt/becalm" in taken
     assert "--from=tools /tools/bin/ /usr/local/bin/" in taken
-    assert set(project()["project"]["scripts"]) == {"becalm", "becalm-helm", "becalm-helm-guard"}
+    wanted = {"becalm", "becalm-helm", "becalm-helm-guard", "becalm-askpass"}
+    assert set(project()["project"]["scripts"]) == wanted
 
 
 def test_plugin_yaml_is_where_cmp_server_looks():
