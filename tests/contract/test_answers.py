@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from applications import TOOLS, write
 from children import inside
-from services import Sidecar
+from services import CHART, Sidecar
 
 from becalm.answers import answering as answers
 from becalm.answers import key as keys
@@ -239,6 +239,167 @@ def test_parameters_of_kustomize_count(kustomized, parameter):
     assert not kustomized.is_hit(parameter)
     assert kustomized.is_hit(parameter)
     assert kustomized.is_hit(parameter, ARGOCD_APP_REVISION="2") == ("map" not in parameter)
+
+
+def test_links_that_change_places_count(kustomized):
+    kustomization = "configMapGenerator: [{name: c, files: [k=one, j=two]}]\n"
+    write(
+        kustomized.root,
+        {"apps/web/kustomization.yaml": kustomization, "apps/web/x": "x\n", "apps/web/y": "y\n"},
+    )
+    (kustomized.app / "one").symlink_to("x")
+    (kustomized.app / "two").symlink_to("y")
+    kustomized.render()
+    assert kustomized.is_hit()
+    for name, target in (("one", "y"), ("two", "x")):
+        (kustomized.app / name).unlink()
+        (kustomized.app / name).symlink_to(target)
+    assert not kustomized.is_hit()
+
+
+def test_a_generator_at_the_root_can_read_what_git_has(kustomized):
+    generator = "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: g}\nfiles: [k=%s]\n"
+    files = {
+        "kustomization.yaml": "generators: [g.yaml]\n",
+        "data.txt": "x\n",
+        "g.yaml": generator % ".git/HEAD",
+    }
+    write(kustomized.root, {**files, ".git/HEAD": "one\n"})
+    kustomized.app = kustomized.root
+    kustomized.env["ARGOCD_APP_SOURCE_PATH"] = "."
+    kustomized.render()
+    assert kustomized.is_hit()
+    write(kustomized.root, {".git/HEAD": "two\n"})
+    assert not kustomized.is_hit()
+    write(kustomized.root, {"g.yaml": generator % "data.txt"})
+    kustomized.render()
+    write(kustomized.root, {".git/HEAD": "three\n"})
+    assert kustomized.is_hit()
+
+
+def test_a_chart_that_shows_git_to_its_templates_depends_on_it(kept):
+    shutil.rmtree(kept.root)
+    reads = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: {{ .Files.Get ".git/HEAD" | quote }}}\n'
+    write(kept.root, {**CHART, "templates/b.yaml": reads, ".git/HEAD": "one"})
+    kept.app = kept.root
+    kept.env["ARGOCD_APP_SOURCE_PATH"] = "."
+    assert "one" in kept.render().stdout
+    assert kept.is_hit()
+    write(kept.root, {".git/HEAD": "two"})
+    assert "two" in kept.render().stdout
+    write(kept.root, {".helmignore": ".git/\n"})
+    kept.render()
+    write(kept.root, {".git/HEAD": "three"})
+    assert kept.is_hit()
+
+
+LIBRARY = {
+    "lib/Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.0.0\n",
+    "lib/templates/l.yaml": BASE["base/a.yaml"],
+}
+DEPENDS = (
+    "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: lib, version: 1.0.0, repository: %s}]\n"
+)
+ELSEWHERE = "file://../../lib"
+SPELLED = {
+    "plainly": ELSEWHERE,
+    "escaped": '"file:\\x2f\\x2f../../lib"',
+    "in base64": f"!!binary {base64.b64encode(ELSEWHERE.encode()).decode()}",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLED)
+def test_a_chart_depends_on_directories_that_it_names(kept, spelling):
+    write(kept.root, {**LIBRARY, "apps/web/Chart.yaml": DEPENDS % SPELLED[spelling]})
+    assert kept.render().stdout.count("kind: ConfigMap") == 1
+    write(kept.root, {"lib/templates/l.yaml": BASE["base/a.yaml"].replace("a: b", "a: changed")})
+    assert "a: changed" in kept.render().stdout
+
+
+def test_a_lock_can_name_directories_as_well(kept):
+    from becalm.sources import requirements
+
+    one = {"name": "lib", "version": "1.0.0", "repository": "https://charts.example"}
+    other = {**one, "repository": ELSEWHERE}
+    lock = {"dependencies": [other], "digest": requirements.digest([[one], [other]])}
+    write(
+        kept.root,
+        {
+            **LIBRARY,
+            "apps/web/Chart.yaml": DEPENDS % one["repository"],
+            "apps/web/Chart.lock": json.dumps(lock),
+        },
+    )
+    first = kept.render()
+    assert first.stdout.count("kind: ConfigMap") == 1
+    write(kept.root, {"lib/templates/l.yaml": BASE["base/a.yaml"].replace("a: b", "a: changed")})
+    assert "a: changed" in kept.render().stdout
+
+
+@pytest.mark.parametrize("variable", ["BECALM_REPOSITORY_CONFIG", "BECALM_REPOSITORIES_DIR"])
+def test_what_aliases_of_repositories_mean_counts(kept, variable):
+    place = kept.top / "repositories"
+    file = place / "a.yaml" if variable.endswith("DIR") else place
+    write(kept.top, {str(file.relative_to(kept.top)): "repositories: []\n"})
+    kept.env[variable] = str(place)
+    kept.render()
+    assert kept.is_hit()
+    write(kept.top, {str(file.relative_to(kept.top)): "repositories: []\n# x\n"})
+    assert not kept.is_hit()
+
+
+def test_a_file_of_rules_is_none_of_definitions(kept):
+    from dataclasses import replace
+
+    from becalm import wiring
+
+    file = kept.top / "x.yaml"
+    file.write_text("x")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(kept.app)
+        for name, value in kept.env.items():
+            patch.setenv(name, value)
+        request = wiring.from_environment()
+    found = [keys.of(replace(request, **{field: (file,)})) for field in ("rule_files", "definitions")]
+    assert found[0].digest != found[1].digest
+
+
+def test_what_was_replaced_during_the_render_is_not_kept(kept, monkeypatch):
+    write(kept.top, {"rules/a.yaml": RULES})
+    kept.env["BECALM_RULES_DIR"] = str(kept.top / "rules")
+    render = answers.render
+
+    def late(request):
+        write(kept.top, {"rules/a.yaml": RULES.replace("one", "two")})
+        return render(request)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(answers, "render", late)
+        kept.render()
+    write(kept.top, {"rules/a.yaml": RULES})
+    assert not kept.is_hit()
+    assert kept.is_hit()
+
+
+@pytest.mark.parametrize("name", ["a.py", "templates/a.toml", "templates/a.tpl", "web/a.html"])
+def test_every_file_of_becalm_counts(tmp_path, monkeypatch, name):
+    write(tmp_path, {name: "one"})
+    monkeypatch.setattr(keys, "_PACKAGE", tmp_path)
+    first = keys.own.__wrapped__()
+    write(tmp_path, {"__pycache__/a.pyc": "x"})
+    assert keys.own.__wrapped__() == first
+    write(tmp_path, {name: "two"})
+    assert keys.own.__wrapped__() != first
+
+
+@pytest.mark.parametrize("library", keys._LIBRARIES)
+def test_libraries_that_write_output_count(monkeypatch, library):
+    from importlib import metadata
+
+    first = keys.own.__wrapped__()
+    version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "0" if name == library else version(name))
+    assert keys.own.__wrapped__() != first
 
 
 def test_a_plain_directory_depends_on_its_files(kept):

@@ -48,13 +48,21 @@ def answer(request: Request) -> Answer:
     def finish() -> dict[str, Any]:
         told = {**report(request, result), "outcome": "rendered", "warnings": list(own)}
         seconds = 0 if key is None else _seconds(request, result, key)
-        if key is not None and seconds > 0:
+        if key is not None and seconds > 0 and _is_unchanged(request, key):
             content = json.dumps([result.output, told], ensure_ascii=False)
             store.put(key.digest, Entry(made=request.at, until=request.at + seconds, content=content))
         # What was wrong with the cache is told once, and not kept.
         return {**told, "warnings": [*own, *store.complaints]}
 
     return Answer(output=result.output, warnings=(*own, *store.complaints), finish=finish)
+
+
+def _is_unchanged(request: Request, key: Key) -> bool:
+    """Whether what was rendered is of the inputs that the key was made of; a ConfigMap can be replaced in between."""
+    try:
+        return keys.operators(request) == key.operators
+    except OSError:
+        return False
 
 
 def _kept(entry: Entry) -> Answer:
