@@ -18,6 +18,8 @@ import yaml
 from applications import write
 from services import Sidecar
 
+from becalm.service.tidy import Tidy
+
 PLANTED = "planted-value-4711"
 
 
@@ -46,7 +48,8 @@ class Observed(Sidecar):
         raise AssertionError(f"{path}: {found}")
 
     def web(self, service: subprocess.Popen) -> int:
-        (pid,) = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+        children = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+        (pid,) = (pid for pid in children if _listens(pid, self.port))
         return int(pid)
 
 
@@ -155,3 +158,63 @@ def test_a_planted_secret_is_found_nowhere(observed):
     for secret in [*secrets, *map(base64.b64encode, secrets)]:
         for place, data in everywhere.items():
             assert secret not in data, (place, secret)
+
+
+def test_the_sample_is_rendered_after_leftovers_were_removed(observed):
+    with observed.serving():
+        observed.until("/readyz", 200)
+        # As if somebody had given up a render some minutes from now.
+        Tidy(observed.top / "tmp", 220).up(time.time() + 300)
+        time.sleep(17)
+        assert observed.get("/readyz") == (200, "ok\n")
+
+
+def test_a_web_process_that_stands_still_stops_nothing(observed):
+    big = "".join(
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: s{n}}}\nspec: {{clusterIP: '', x: {'y' * 500}}}\n"
+        for n in range(150)
+    )
+    write(observed.app, {"templates/big.yaml": big})
+    with observed.serving() as service:
+        observed.until("/readyz", 200)
+        web = observed.web(service)
+        os.kill(web, signal.SIGSTOP)
+        try:
+            for number in range(6):
+                done = observed.generate({"name": "values", "string": f"a: {number}\n"}, timeout=20)
+                assert done.returncode == 0
+                observed.renders(number + 1)
+            assert observed.generate(timeout=10).returncode == 0
+        finally:
+            os.kill(web, signal.SIGCONT)
+        observed.until("/metrics", 200, 'becalm_renders_total{outcome="rendered",source="helm"} 7.0')
+        assert "becalm_records_refused_total 0.0" in observed.get("/metrics")[1]
+
+
+def test_a_web_process_that_is_started_during_renders_holds_nothing_of_them(observed):
+    with observed.serving(BECALM_CONCURRENCY="2") as service:
+        observed.until("/readyz", 200)
+        os.kill(observed.web(service), signal.SIGKILL)
+        time.sleep(5.5)
+        running = observed.popen(BECALM_HELM=observed.slow_helm(4), BECALM_CACHE_DIR="off")
+        observed.begun()
+        assert observed.generate(BECALM_CACHE_DIR="off").returncode == 0
+        observed.until("/", 200)
+        children = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+        (web,) = (pid for pid in children if _listens(pid, observed.port))
+        held = [str(one.readlink()) for one in Path(f"/proc/{web}/fd").iterdir()]
+        assert not [one for one in held if "memfd" in one or str(observed.root) in one]
+        assert running.communicate(timeout=30)[1] == ""
+
+
+def _listens(pid: str, port: int) -> bool:
+    """Whether a process has the listening socket and keeps it, which a render does not."""
+    inodes = {
+        line.split()[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()
+        if f":{port:04X} 00000000:0000" in line
+    }
+    links = []
+    with contextlib.suppress(OSError):
+        links = [str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    return any(f"socket:[{inode}]" in links for inode in inodes)

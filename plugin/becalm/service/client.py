@@ -87,9 +87,12 @@ def ask(
         rights = [
             (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(n.to_bytes(4, sys.byteorder) for n in files))
         ]
-        sent = connection.sendmsg([data], rights)
-        if sent < len(data):  # sending nothing is an error where the answer has come already
-            connection.sendall(data[sent:])
+        try:
+            sent = connection.sendmsg([data], rights)
+            if sent < len(data):  # sending nothing is an error where the answer has come already
+                connection.sendall(data[sent:])
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # who has no place for us says so without listening
         # The service keeps the time; where it is killed, the connection ends.
         connection.settimeout(seconds)
         answer = b""

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -36,6 +37,13 @@ _SECONDS_TO_SEND = 5.0
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK = 1.0
 _FDS = 3
+#: A client sends its message at once; one that does not gives way to others.
+_SECONDS_TO_ASK = 10.0
+#: Files of a client: connection, directory, output, errors, record and notice.
+_FILES_OF_EACH = 6
+#: Files that are there anyway, with room for a start of the web process.
+_FILES_OF_OURS = 64
+_MOST_FILES = 1 << 16
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -78,6 +86,7 @@ class Service:
         self._stopping = 0.0
         self._listener = _listen(settings.socket)
         self._told = (0, 0, "")
+        self._most_clients = max(1, (_more_files() - _FILES_OF_OURS) // _FILES_OF_EACH)
         _adopt_orphans()
 
     def run(self) -> None:
@@ -110,6 +119,14 @@ class Service:
         """Have a function called with the exit status of another child when that ends."""
         self._others[pid] = ended
 
+    def when_writable(self, number: int, do: Callable[[], None]) -> None:
+        """Have a function called while an open file takes more."""
+        self._selector.register(number, selectors.EVENT_WRITE, do)
+
+    def forget(self, number: int) -> None:
+        """No longer look at an open file."""
+        self._selector.unregister(number)
+
     def _stop(self, *_: object) -> None:
         self._stopping = self._stopping or time.monotonic()
 
@@ -125,7 +142,11 @@ class Service:
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return
         except OSError:
+            # The machine has no more files. The listener stays readable, so do not ask again at once.
+            time.sleep(_TICK / 20)
             return
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _, user, _ = struct.unpack("3i", credentials)
@@ -133,6 +154,13 @@ class Service:
             connection.close()
             return
         connection.setblocking(False)
+        if len(self._clients) >= self._most_clients:
+            with contextlib.suppress(OSError):
+                connection.sendall(
+                    b"busy becalm may open no more files; try again, or raise the limit (ulimit -n)\n"
+                )
+            connection.close()
+            return
         one = _Client(connection, time.monotonic(), float(clock.now()))
         self._clients.add(one)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._read(one))
@@ -188,16 +216,38 @@ class Service:
         while len(self._queue) and len(self._running) < self._settings.concurrency:
             one = self._queue.get()
             assert one.order is not None
-            one.record = os.memfd_create("record")
-            one.notice, notice = os.pipe()
             one.started = time.monotonic()
-            pid = os.fork()
-            if pid == 0:
-                child.run(one.order, one.record, notice)
-            os.close(notice)
-            self._selector.register(one.notice, selectors.EVENT_READ, partial(self._notice, one))
-            one.pid = pid
-            self._running[pid] = one
+            try:
+                self._start(one, one.order)
+            except OSError as error:
+                # Too many processes, or no memory for one more.
+                why = f"no process can be started: {error.strerror}"
+                self._record(one, outcome="overloaded", error=why)
+                self._answer(one, f"busy {why}; try again, or raise the limits of the sidecar")
+
+    def _start(self, one: _Client, order: Order) -> None:
+        """Fork the child of a render.
+
+        Raises:
+            OSError: the machine has no room for it; nothing of it is left.
+        """
+        with contextlib.ExitStack() as opened:
+            record = os.memfd_create("record")
+            opened.callback(os.close, record)
+            reading, notice = os.pipe()
+            opened.callback(os.close, notice)
+            with contextlib.ExitStack() as failed:
+                failed.callback(os.close, reading)
+                own = os.getpid()
+                pid = os.fork()
+                if pid == 0:
+                    child.run(order, record, notice, service=own)
+                failed.pop_all()
+            opened.pop_all()
+        os.close(notice)
+        one.record, one.notice, one.pid = record, reading, pid
+        self._selector.register(reading, selectors.EVENT_READ, partial(self._notice, one))
+        self._running[pid] = one
 
     def _notice(self, one: _Client) -> None:
         """Output and errors of a render are complete, or its process has ended; what it still does nobody waits for."""
@@ -270,6 +320,8 @@ class Service:
                 os.kill(one.pid, signal.SIGKILL)
             elif not one.why and now > one.since + self._settings.deadline:
                 self._give_up(one, "timeout")
+            elif one.order is None and now > one.since + _SECONDS_TO_ASK:
+                self._drop(one)
 
     def _give_up(self, one: _Client, why: str) -> None:
         if one.pid in self._running:
@@ -339,6 +391,16 @@ class Service:
         if self._listener.fileno() >= 0:
             self._listener.close()
             self._settings.socket.unlink(missing_ok=True)
+
+
+def _more_files() -> int:
+    """Let this process open as many files as it may, within reason; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft >= most:
+        return most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
 
 
 def _listen(path: Path) -> socket.socket:

@@ -157,13 +157,19 @@ def together(programs: Sequence[Sequence[str]], *, env: Mapping[str, str], grace
 
     Returns:
         The exit code of the first that ended (128 and the number for a signal), 0 after a signal to us.
+
+    Raises:
+        ToolMissingError: one cannot be run; those before it have been ended.
     """
     stopped: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     previous = {number: signal.signal(number, lambda number, _: stopped.append(number)) for number in numbers}
-    children = [subprocess.Popen(argv, env=dict(env)) for argv in programs]
+    children: list[subprocess.Popen[bytes]] = []
     code = 0
     try:
+        for argv in programs:
+            child = _attended(argv, env)
+            children.append(child)
         while not stopped:
             time.sleep(_TICK)
             ended = _reaped({child.pid for child in children})
@@ -175,6 +181,13 @@ def together(programs: Sequence[Sequence[str]], *, env: Mapping[str, str], grace
             signal.signal(number, handler)
         _end_together(children, grace)
     return code
+
+
+def _attended(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(argv, env=dict(env))
+    except OSError as error:
+        raise ToolMissingError(f"{argv[0]} cannot be run: {error.strerror}") from error
 
 
 def _reaped(known: set[int]) -> int | None:
