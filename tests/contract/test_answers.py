@@ -568,6 +568,7 @@ class FakeRedis(socketserver.ThreadingTCPServer):
         self.data: dict[bytes, tuple[bytes, float]] = {}
         self.commands: list[list[bytes]] = []
         self.is_silent = False
+        self.nonsense: list[bytes] = []
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
@@ -588,6 +589,12 @@ class _Talk(socketserver.StreamRequestHandler):
                 time.sleep(3)
                 return
             name = words[0].upper()
+            if name in (b"GET", b"SET") and server.nonsense:
+                with contextlib.suppress(OSError):
+                    for piece in server.nonsense:
+                        self.wfile.write(piece)
+                        time.sleep(0.1 if len(server.nonsense) > 1 else 0)
+                return
             if name == b"GET":
                 value, until = server.data.get(words[1], (b"", 0.0))
                 self.wfile.write(
@@ -649,6 +656,31 @@ def test_faults_of_redis_cost_time_only(kept, redis, fault):
     assert time.monotonic() - started < 8
     assert (done.returncode, done.stdout) == (0, expected.stdout)
     assert ("an entry of Redis was damaged" in done.stderr) == (fault == "damaged")
+
+
+NONSENSE = {
+    "no number": [b"$abc\r\n"],
+    "no protocol": [b"HTTP/1.1 400 Bad Request\r\n\r\n"],
+    "half": [b"$1000\r\nabc"],
+    "another type": [b":5\r\n"],
+    "a list": [b"*2\r\n$1\r\na\r\n$x\r\n"],
+    "an endless length": [b"$99999999999\r\nabc"],
+    "an error": [b"-ERR no\r\n"],
+    "not authenticated": [b"-NOAUTH Authentication required.\r\n"],
+    "nothing": [b"\0"],
+    "byte by byte": [b"$1000\r\n", *[b"x"] * 200],
+}
+
+
+@pytest.mark.parametrize("kind", NONSENSE)
+def test_nonsense_from_redis_costs_time_only(kept, redis, kind):
+    settings = {"BECALM_REDIS_URL": redis.url, "BECALM_CACHE_DIR": "off"}
+    expected = kept.render(**settings)
+    redis.nonsense = NONSENSE[kind]
+    started = time.monotonic()
+    done = kept.render(**settings)
+    assert time.monotonic() - started < 10
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", expected.stdout)
 
 
 def test_an_address_that_is_none_is_said(kept):
