@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm.errors import ManifestError, SourceError
+from becalm.errors import ConfigError, ManifestError, SourceError
 from becalm.sources.chart import ChartTree, Location, is_template, template_path, write_chart
 from becalm.sources.helm import HelmOptions, ended_by_signal
 from becalm.sources.process import Completed
@@ -41,8 +41,19 @@ class Inputs:
 
 @contextmanager
 def work_directory() -> Iterator[Path]:
-    """A private directory that is gone afterwards."""
-    directory = tempfile.mkdtemp(prefix="becalm-")
+    """A private directory that is gone afterwards.
+
+    Raises:
+        ConfigError: none can be made.
+    """
+    try:
+        directory = tempfile.mkdtemp(prefix="becalm-")
+    except OSError as error:
+        raise ConfigError(
+            f"no temporary directory can be made: {error.strerror or error}",
+            where="TMPDIR",
+            hint="name one that can be written to and has room",
+        ) from error
     try:
         yield Path(directory)
     finally:

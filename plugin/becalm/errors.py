@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 EXIT_BUG = 70
+#: The output could not be written, or the machine has no room for the render.
+EXIT_SHORT = 1
 
 
 def nearest(name: str, known: Iterable[str], *, otherwise: str, sign: str = "") -> str:

@@ -150,3 +150,65 @@ def test_nothing_lives_on_after_the_service_whatever_it_was_doing(sidecar, numbe
         half.close()
         assert gone([helm, *children])
     assert not is_running(helm)
+
+
+LOTS = '{{- $l := dict }}{{- range $i := until 100000 }}{{- $_ := set $l (printf "k%d" $i) (repeat 20000 "x") }}{{- end }}'
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+def test_a_render_that_needs_too_much_memory_ends_with_words(sidecar, is_served):
+    bound = {"BECALM_CHILD_BYTES": str(256 * 1024 * 1024), "BECALM_CACHE_DIR": "off"}
+    if not is_served:
+        bound["BECALM_SOCKET"] = "off"
+    with sidecar.serving() if is_served else contextlib.nullcontext() as service:
+        assert sidecar.generate(**bound).returncode == 0
+        write(sidecar.app, {"templates/b.yaml": LOTS})
+        done = sidecar.generate(**bound)
+        assert (done.returncode, done.stdout) == (5, "")
+        assert done.stderr.startswith(
+            "Error: helm needs more memory than it may take; make the application smaller"
+        )
+        assert "goroutine" not in done.stderr
+        assert service is None or service.poll() is None
+
+
+def test_a_limit_of_memory_below_what_becalm_needs_is_refused(sidecar):
+    done = sidecar.generate(BECALM_CHILD_BYTES="1000", BECALM_SOCKET="off")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "BECALM_CHILD_BYTES: '1000' is no number from 134217728" in done.stderr
+
+
+FULL = {
+    "for the directory": (
+        "TMPDIR: no temporary directory can be made: No space left on device",
+        2,
+    ),
+    "for the copy": ("apps/web: the chart cannot be copied to the working directory: File too large", 3),
+    "for the values": ("the machine has no room: File too large; give the sidecar more", 1),
+}
+
+
+@pytest.mark.parametrize("place", FULL)
+def test_a_full_disk_is_said_and_leaves_nothing(sidecar, place):
+    # A limit of the size of files stands for the disk.
+    code = (
+        "import resource, sys; from becalm import cli\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+        "sys.exit(cli.main(['generate']))"
+    )
+    given = []
+    if place == "for the directory":
+        code = f"import tempfile\ndef no(**_): raise OSError(28, 'No space left on device')\ntempfile.mkdtemp = no\n{code}"
+    elif place == "for the copy":
+        write(sidecar.app, {"templates/b.yaml": "{{/* " + "x" * 20_000 + " */}}\n"})
+    else:
+        given = [{"name": "values", "string": f"a: {'x' * 20_000}\n"}]
+    env = {**sidecar.env, "BECALM_SOCKET": "off", "ARGOCD_APP_PARAMETERS": json.dumps(given)}
+    argv = [sidecar.argv("")[0], "-c", code]
+    done = subprocess.run(
+        argv, cwd=sidecar.app, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    words, exit_code = FULL[place]
+    assert (done.returncode, done.stdout) == (exit_code, "")
+    assert done.stderr.startswith(f"Error: {words}")
+    assert sidecar.leftovers() == []

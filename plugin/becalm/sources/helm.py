@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becalm.errors import ToolFailedError, ToolMissingError
+from becalm.sources import shortage
 from becalm.sources.process import Command, Completed, run
 
 OLDEST = (3, 13)
@@ -110,6 +111,9 @@ class Helm:
         """The error for a failed run: helm's own words, or that helm is too old."""
         self.require_supported()
         text = done.stderr.decode("utf-8", "replace").strip()
+        short = shortage.of_memory(done, "helm")
+        if short is not None:
+            return short
         text = text.replace(str(self.work / _INLINE), "the parameter values").replace(str(self.work), "")
         # Helm 4 tells place, expression and reason in lines of their own, the deeper the further in.
         text = re.sub(

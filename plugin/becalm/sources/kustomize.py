@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becalm.errors import ConfigError, ManifestError, ToolFailedError, ToolMissingError
+from becalm.sources import shortage
 from becalm.sources.process import Command, Completed, run
 from becalm.sources.repospec import without_passwords
 
@@ -186,6 +187,9 @@ class Kustomize:
             return ToolFailedError(
                 f"Kustomize was ended by signal {-done.returncode}", hint="render it again"
             )
+        short = shortage.of_memory(done, "Kustomize")
+        if short is not None:
+            return short
         text = done.stderr.decode("utf-8", "replace")
         for sign in _CONTENT:
             text = text.partition(sign)[0]
