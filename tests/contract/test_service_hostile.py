@@ -202,6 +202,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(sidecar, place):
     elif place == "for the copy":
         write(sidecar.app, {"templates/b.yaml": "{{/* " + "x" * 20_000 + " */}}\n"})
     else:
+        write(sidecar.app, {"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"})
         given = [{"name": "values", "string": f"a: {'x' * 20_000}\n"}]
     env = {**sidecar.env, "BECALM_SOCKET": "off", "ARGOCD_APP_PARAMETERS": json.dumps(given)}
     argv = [sidecar.argv("")[0], "-c", code]
