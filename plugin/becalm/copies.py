@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -41,7 +43,7 @@ class Inputs:
 
 @contextmanager
 def work_directory() -> Iterator[Path]:
-    """A private directory that is gone afterwards.
+    """A private directory that is gone afterwards, and that is locked while it is used (flock(2), shared).
 
     Raises:
         ConfigError: none can be made.
@@ -54,10 +56,14 @@ def work_directory() -> Iterator[Path]:
             where="TMPDIR",
             hint="name one that can be written to and has room",
         ) from error
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        # What removes leftovers looks at it: their age is told by clocks, which jump.
+        fcntl.flock(lock, fcntl.LOCK_SH)
         yield Path(directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
 
 
 class Copy:
