@@ -30,7 +30,7 @@ def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -
         output = run()
     except PluginError as error:
         if told is not None:
-            told(error.first_line())
+            told(error.record_line())
         sys.stderr.write(f"Error: {error}\n")
         return error.exit_code
     except (OSError, MemoryError) as error:

@@ -218,3 +218,42 @@ def _listens(pid: str, port: int) -> bool:
     with contextlib.suppress(OSError):
         links = [str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()]
     return any(f"socket:[{inode}]" in links for inode in inodes)
+
+
+QUOTING = {
+    "fail": '{{ fail (printf "bad %s" .Values.planted) }}',
+    "fail in base64": "{{ fail (.Values.planted | b64enc) }}",
+    "no template": "{{ include .Values.planted . }}",
+    "no function": '{{ tpl (printf "{{ %s }}" .Values.planted) . }}',
+    "many lines": "{{ fail .Values.lines }}",
+}
+GIVEN = {
+    "a values file": [{"name": "valueFiles", "array": ["env.yaml"]}],
+    "values": [{"name": "values", "string": f"planted: {PLANTED}\nlines: |\n  one {PLANTED}\n  two\n"}],
+    "parameters": [{"name": "parameters", "map": {"planted": PLANTED, "lines": PLANTED}}],
+    "texts": [{"name": "stringParameters", "map": {"planted": PLANTED, "lines": PLANTED}}],
+    "a file": [{"name": "fileParameters", "map": {"planted": "secret.txt", "lines": "secret.txt"}}],
+}
+
+
+def test_what_helm_quotes_of_values_is_told_to_argo_cd_only(observed):
+    write(observed.app, {
+        "env.yaml": f"planted: {PLANTED}\nlines: |\n  one {PLANTED}\n  two\n", "secret.txt": f"{PLANTED}\n",
+    })  # fmt: skip
+    number = 0
+    with observed.serving():
+        observed.until("/readyz", 200)
+        for template in QUOTING.values():
+            write(observed.app, {"templates/b.yaml": template})
+            for given in GIVEN.values():
+                number += 1
+                done = observed.generate(*given)
+                assert done.returncode == 5
+                assert "helm template failed" in done.stderr
+                observed.renders(number)
+                page = observed.until("/apps/my-app", 200, "helm template failed")
+                assert PLANTED not in page
+        told = observed.log.read_text() + observed.until("/", 200)
+    assert told.count("********") >= number
+    for secret in (PLANTED.encode(), base64.b64encode(PLANTED.encode())):
+        assert secret not in told.encode()

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from becalm.answers import key as keys
+from becalm.answers import quoting
 from becalm.answers.key import Key
 from becalm.answers.store import Entry, Store
+from becalm.errors import ToolFailedError
 from becalm.pipeline import Request, Result, render
 from becalm.report import report
 
@@ -42,7 +44,11 @@ def answer(request: Request) -> Answer:
     found = None if key is None else store.get(key.digest, at=request.at)
     if found is not None:
         return _kept(found)
-    result = render(request)
+    try:
+        result = render(request)
+    except ToolFailedError as error:
+        error.guarded_line = quoting.without_values(error.first_line(), request)
+        raise
     own = tuple(warned.line() for warned in result.warnings)
 
     def finish() -> dict[str, Any]:
