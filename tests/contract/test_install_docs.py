@@ -118,3 +118,10 @@ def test_the_tutorials_chart_drifts_with_helm_and_not_with_becalm(chart, tmp_pat
     ]
     assert len(changed) == 1
     assert changed[0][0].strip().startswith("password: ")
+
+
+def test_no_page_holds_marks_of_a_merge():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md")]
+    assert pages
+    for page in pages:
+        assert not re.search(r"(?m)^(<<<<<<<|=======|>>>>>>>)", page.read_text("utf-8")), page
