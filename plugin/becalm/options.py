@@ -56,7 +56,8 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_STRICT              "true": refuse inputs that may change between two renders
   HTTPS_PROXY, HTTP_PROXY, NO_PROXY  for downloads
   BECALM_CACHE_BYTES, BECALM_REDIS_URL, BECALM_REDIS_PASSWORD, BECALM_UNPINNED_SECONDS  of the cache of renders
-  BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_WEB_ADDRESS, BECALM_WEB_PAGE, BECALM_LOG
+  BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_WEB_ADDRESS, BECALM_WEB_PAGE, BECALM_WEB_NAMES,
+  BECALM_CHILD_BYTES, BECALM_LOG
                              of `becalm serve`, which docs/service.md explains
 
 An app team can set, in source.plugin.parameters, what Argo CD's own Helm, Kustomize and directory sources can

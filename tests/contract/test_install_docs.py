@@ -62,7 +62,7 @@ def test_every_yaml_is_yaml(page):
 
 def test_the_settings_of_the_sidecar_are_in_the_table():
     table = re.findall(r"(?m)^\| `(BECALM_\w+)` \|", (ROOT / "docs/install.md").read_text())
-    names = "WEB_ADDRESS WEB_PAGE CONCURRENCY CHILD_BYTES QUEUE DEADLINE CACHE_DIR CACHE_BYTES REDIS_URL REDIS_PASSWORD UNPINNED_SECONDS SOCKET LOG"
+    names = "WEB_ADDRESS WEB_PAGE WEB_NAMES CONCURRENCY CHILD_BYTES QUEUE DEADLINE CACHE_DIR CACHE_BYTES REDIS_URL REDIS_PASSWORD UNPINNED_SECONDS SOCKET LOG"
     assert table == [f"BECALM_{name}" for name in names.split()]
 
 

@@ -121,6 +121,7 @@ class _Telling:
                     healthy=health.unhealthy,
                     ready=health.unready,
                     page=self._settings.has_page,
+                    names=self._settings.web_names,
                 )
                 code = 0
             finally:

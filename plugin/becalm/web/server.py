@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -140,6 +140,7 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
     healthy: Check | None = None,
     ready: Check | None = None,
     page: bool = True,
+    names: Sequence[str] = (),
     started: Callable[[int], None] = lambda _port: None,
 ) -> None:
     """Serve until the pipe closes, since the service is gone then, or until SIGTERM.
@@ -152,6 +153,7 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
         healthy: is asked after what the service itself said on the pipe, by /healthz.
         ready: the same for /readyz.
         page: whether there are pages beside health and metrics.
+        names: those by which pages may be asked for, beside addresses and names of the cluster.
         started: is told the port before the first request is answered.
 
     Raises:
@@ -167,6 +169,7 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
         healthy=lambda: recent.state.unhealthy or (healthy() if healthy else None),
         ready=lambda: recent.state.unhealthy or recent.state.unready or (ready() if ready else None),
         page=page,
+        names=names,
         hosts=LOOPBACK_HOSTS if Address(host=host, port=port).is_loopback else None,
     )
     channels: dict[int, Any] = {}
