@@ -213,3 +213,30 @@ def test_a_full_disk_is_said_and_leaves_nothing(sidecar, place):
     assert (done.returncode, done.stdout) == (exit_code, "")
     assert done.stderr.startswith(f"Error: {words}")
     assert sidecar.leftovers() == []
+
+
+def test_a_service_that_takes_no_more_connections_is_another_service(sidecar):
+    place = Path(sidecar.env["BECALM_SOCKET"])
+    place.parent.mkdir(mode=0o700)
+    with contextlib.ExitStack() as stack:
+        stuck = stack.enter_context(socket.socket(socket.AF_UNIX))
+        stuck.bind(str(place))
+        stuck.listen(0)
+        stack.enter_context(connected(sidecar))
+        done = subprocess.run(
+            sidecar.argv("serve"), env=sidecar.env, capture_output=True, text=True, timeout=20, check=False
+        )
+    assert done.returncode == 2
+    assert "another service listens there" in done.stderr
+
+
+def test_what_renders_charts_for_kustomize_gets_no_password_of_the_cache():
+    from becalm.cmp import helm_environment
+
+    given = {
+        "BECALM_REDIS_PASSWORD": "x",
+        "BECALM_REDIS_URL": "redis://:x@host",
+        "BECALM_SEED_FILE": "/seed",
+        "OTHER": "x",
+    }
+    assert helm_environment.passed(given) == {"BECALM_SEED_FILE": "/seed"}
