@@ -463,6 +463,27 @@ def test_warnings_come_back_and_what_is_not_pinned_is_kept_as_long_as_the_operat
     assert not kept.is_hit(**limited)
 
 
+def test_what_is_not_pinned_ends_with_the_first_window_as_well(kept, monkeypatch):
+    from dataclasses import replace
+
+    from becalm.errors import Warned
+
+    render = answers.render
+    warned = Warned("may be another tomorrow", where="x", hint="pin it")
+    monkeypatch.setattr(answers, "render", lambda request: replace(render(request), warnings=(warned,)))
+    certificate = '{{ $c := genSelfSignedCert "x" nil nil 90 }}\napiVersion: v1\nkind: Secret\nmetadata: {name: tls}\nstringData: {crt: {{ $c.Cert | quote }}}\n'
+    write(kept.app, {"templates/tls.yaml": certificate})
+    days = 86_400
+    limited = {"BECALM_UNPINNED_SECONDS": str(365 * days)}
+    found = []
+    for day in range(0, 31, 5):
+        kept.now = 1_800_000_000 + day * days
+        output = kept.render(**limited).stdout
+        assert output == kept.render(BECALM_CACHE_DIR="off").stdout
+        found.append(output)
+    assert len(set(found)) == 2
+
+
 def test_without_a_seed_nothing_is_kept(kept):
     write(kept.app, {"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"})
     del kept.env["BECALM_SEED_FILE"]

@@ -80,7 +80,6 @@ def _kept(entry: Entry) -> Answer:
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
     """How long an answer is right from now on."""
-    if result.warnings or key.may_change:
-        return min(request.keeping.unpinned, _LONGEST)
+    is_unpinned = bool(result.warnings) or key.may_change
     changes = [issued.window.change - request.at for issued in result.issued.values()]
-    return min([*changes, _LONGEST])
+    return min([*changes, request.keeping.unpinned if is_unpinned else _LONGEST, _LONGEST])
