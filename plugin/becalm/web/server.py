@@ -29,6 +29,8 @@ DEFAULT_ADDRESS: Final = "127.0.0.1:9360"
 OFF: Final = "off"
 _ADDRESS: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+)):([0-9]{1,5})")
 _THREADS: Final = 4
+#: Those that say nothing must not keep the kubelet out, which would start the sidecar again.
+_CONNECTIONS: Final = 500
 _CHUNK: Final = 64 * 1024
 
 
@@ -175,7 +177,8 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
     channels: dict[int, Any] = {}
     server = create_server(
         app, channels, sockets=[listening], threads=_THREADS, ident=None, clear_untrusted_proxy_headers=True,
-        max_request_body_size=1, max_request_header_size=16 * 1024, connection_limit=64, channel_timeout=30,
+        max_request_body_size=1, max_request_header_size=16 * 1024, connection_limit=_CONNECTIONS, channel_timeout=10,
+        cleanup_interval=5, asyncore_use_poll=True,
     )  # fmt: skip
 
     def stop() -> None:
