@@ -240,3 +240,15 @@ def test_what_renders_charts_for_kustomize_gets_no_password_of_the_cache():
         "OTHER": "x",
     }
     assert helm_environment.passed(given) == {"BECALM_SEED_FILE": "/seed"}
+
+
+def test_a_service_that_stands_still_leaves_the_render_to_the_client(sidecar):
+    with sidecar.serving() as service:
+        expected = sidecar.generate().stdout
+        service.send_signal(signal.SIGSTOP)
+        try:
+            done = sidecar.generate(timeout=40, BECALM_DEADLINE="1", BECALM_CACHE_DIR="off")
+        finally:
+            service.send_signal(signal.SIGCONT)
+        assert (done.returncode, done.stderr, done.stdout) == (0, "", expected)
+        assert sidecar.generate().stdout == expected
