@@ -15,11 +15,14 @@ SHORTEST = 8
 class Enclosing:
     """A named template or an action that ran: its name ("" for an action) and what it returned.
 
-    `scalars` is the JSON of the simple fields of its dot.
+    `scalars` is the JSON of the simple fields of its dot; `file`, `root` and `key` say where it ran, as of a draw.
     """
 
     name: str
     scalars: str
+    file: str = ""
+    root: str = ""
+    key: str = ""
     text: str = ""
     draws: list[Draw] = field(default_factory=list)
     parent: Enclosing | None = None
@@ -83,7 +86,8 @@ def _read(events: dict[str, list[object]], records: Records) -> None:
     for _, event in sorted(events.items(), key=lambda item: int(item[0])):
         kind, *rest = event
         if kind == "open":
-            current = Enclosing(name=str(rest[0]), scalars=str(rest[1]), parent=current)
+            name, scalars, file, root, key = map(str, rest)
+            current = Enclosing(name=name, scalars=scalars, file=file, root=root, key=key, parent=current)
             records.calls.append(current)
         elif kind == "close" and current is not None:
             current.text = str(rest[0])
