@@ -118,4 +118,4 @@ class Store:
             private.write(self._directory / name, data)
             # Names are spread evenly: one write in sixteen looks whether there is too much.
             if name[0] == "0":
-                private.prune(self._directory, self._keeping.bytes)
+                private.prune(self._directory, most_bytes=self._keeping.bytes)
