@@ -1,8 +1,8 @@
 """Gives a chart the dependencies that it lacks, in a private copy; the checkout is never written to.
 
 Only what helm itself would miss is brought (`requirements`), so a chart whose `charts/` is complete needs no
-network and is not copied. With a lock that fits, its exact versions count. Without one, an exact version in Chart.yaml is as good:
-a lock pins no more than versions either. A range, or none, can mean another version tomorrow, and is told.
+network and is not copied. With a lock that fits, its exact versions count. Anything else is warned of: a range, or none,
+can mean another version tomorrow, and without a lock what the repository calls by an exact version can be another chart.
 
 `file://` dependencies are packed from the repository, as `helm dependency build` does it, which they may not leave.
 What *they* lack is brought as well, where helm would leave it out without a word.
@@ -110,7 +110,7 @@ class Provider:
             if dependency.repository.startswith(_FILE):
                 name, data = self._packed(dependency, chart, root, where, chain)
             else:
-                self._warn_of_range(dependency, found, where)
+                self._warn_unless_locked(dependency, found, where)
                 name, data = self._downloaded(dependency, where)
             path = f"charts/{name}"
             if tree.has(path):
@@ -118,7 +118,7 @@ class Provider:
             added[path] = data
         return added
 
-    def _warn_of_range(self, dependency: Dependency, found: Requirements, where: str) -> None:
+    def _warn_unless_locked(self, dependency: Dependency, found: Requirements, where: str) -> None:
         version = dependency.version or "no version"
         if not dependency.is_exact:
             what = (
