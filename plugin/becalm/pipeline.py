@@ -223,12 +223,12 @@ def _chart(request: Request) -> _Stable:
 @contextmanager
 def _sourced(request: Request) -> Iterator[tuple[Helm, Request, Sources]]:
     """A helm with a private directory, the request with all its values files here, and the chart that lacks nothing."""
-    remote = replace(
-        request.remote, project=request.application.project, cache=request.cache, strict=request.strict
-    )
     with work_directory() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
-        found = sourcing.obtain(request.chart, request.root, request.options.values, remote, helm)
+        found = sourcing.obtain(
+            request.chart, request.root, request.options.values, request.remote, helm,
+            project=request.application.project, cache=request.cache, strict=request.strict,
+        )  # fmt: skip
         yield helm, replace(request, options=replace(request.options, values=found.values)), found
 
 
