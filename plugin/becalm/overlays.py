@@ -61,6 +61,19 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A Kustomization as it is written, and as its application wants it; `content` is `original` where that is the same.
+
+    Links in `app` and `root` are followed.
+    """
+
+    app: Path
+    root: Path
+    original: Mapping[str, Any]
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     """What Kustomize printed, and what may make the next build another one."""
 
@@ -77,14 +90,8 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
         DeterminismError: with `strict`, for what may be something else tomorrow.
         ToolMissingError, ToolFailedError, ToolTimeoutError: Kustomize is not there, or could not.
     """
-    root, app = Path(os.path.realpath(overlay.root)), Path(os.path.realpath(overlay.app))
-    if not app.is_relative_to(root):
-        raise SourceError(
-            "the directory lies outside of the repository", where=overlay.where, hint="correct the path"
-        )
-    original = kustomization.read(app, overlay.where)
-    found = components.found(overlay.options, app=app, root=root)
-    content = edited(original, overlay.options, found) if overlay.options.edits else original
+    found = opened(overlay.app, overlay.root, overlay.where, overlay.options)
+    root, app, original, content = found.root, found.app, found.original, found.content
     chart_file = ""
     if overlay.chart is not None:
         content, chart_file = _with_chart(content, app, overlay.where)
@@ -110,6 +117,30 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
     charts = _charts(overlay, tree) if overlay.tool.inflates else {}
     output = runner.build(directory, cwd=place, more=_flags(overlay), charts=charts)
     return Built(output=output, warnings=seen.warnings)
+
+
+def opened(app: Path, root: Path, where: str, options: KustomizeOptions) -> Opened:
+    """Read a Kustomization, and edit it as its application asks.
+
+    Args:
+        app: its directory.
+        root: the repository.
+        where: the directory for messages.
+        options: what the application asks for.
+
+    Raises:
+        ConfigError: an option is refused.
+        SourceError: the kustomization cannot be read, or it or a component leads out of the repository.
+    """
+    root, app = Path(os.path.realpath(root)), Path(os.path.realpath(app))
+    if not app.is_relative_to(root):
+        raise SourceError(
+            "the directory lies outside of the repository", where=where, hint="correct the path"
+        )
+    original = kustomization.read(app, where)
+    found = components.found(options, app=app, root=root)
+    content = edited(original, options, found) if options.edits else original
+    return Opened(app=app, root=root, original=original, content=content)
 
 
 def _with_chart(content: Mapping[str, Any], app: Path, where: str) -> tuple[dict[str, Any], str]:

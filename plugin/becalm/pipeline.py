@@ -107,6 +107,11 @@ class Request:
         )
 
     @property
+    def repository(self) -> Path:
+        """The repository's root, also where none is given: the Git checkout around the source, else the source itself."""
+        return self.root or detect.repository(self.chart)
+
+    @property
     def path_name(self) -> str:
         """The source for messages: its place in the repository, or its name."""
         return label(self.chart.absolute(), self.root)
@@ -266,7 +271,7 @@ def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> ov
     """A Kustomization with the output of the chart beside it; with `is_stock`, the real helm inflates charts."""
     with work_directory() as work:
         overlay = overlays.Overlay(
-            app=request.chart, root=request.root or detect.repository(request.chart), where=request.path_name,
+            app=request.chart, root=request.repository, where=request.path_name,
             options=request.kustomize, tool=request.tool, path=request.path, timeout=request.timeout,
             network=request.remote.network, git=request.git, variables=_variables(request, work),
             helm_command=request.helm if is_stock else "", chart=chart,

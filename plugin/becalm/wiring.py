@@ -114,7 +114,7 @@ def _with_parameters(
         "ARGOCD_APP_NAME": app.name, "ARGOCD_APP_PROJECT_NAME": app.project, "ARGOCD_APP_NAMESPACE": app.namespace
     }  # fmt: skip
     directory = arguments.chart.resolve()
-    root = request.root or detect.repository(directory)
+    root = request.repository
     done = _as_asked(request, app, {**variables, **identity}, directory, root)
     by_hand, network = request.options, request.remote.network
     return replace(

@@ -85,6 +85,26 @@ def tool(binary: str, options: str, helm_command: str, protocols: str) -> Kustom
     )
 
 
+def program(settings: KustomizeTool, path: str) -> str:
+    """The program that builds: the operator's, else the first that is there, kustomize or kubectl.
+
+    Args:
+        settings: the operator's.
+        path: the PATH to look it up in.
+
+    Raises:
+        ToolMissingError: it is not there.
+    """
+    for name in (settings.binary,) if settings.binary else ("kustomize", "kubectl"):
+        found = shutil.which(name, path=path)
+        if found is not None:
+            return found
+    raise ToolMissingError(
+        f"{settings.binary or 'neither kustomize nor kubectl'} cannot be found",
+        hint="install Kustomize, or name it in BECALM_KUSTOMIZE or with --kustomize",
+    )
+
+
 class Kustomize:
     """Kustomize with private homes below `work`.
 
@@ -159,7 +179,9 @@ class Kustomize:
             ToolTimeoutError: it did not end within its time limit.
             ManifestError: it printed no UTF-8.
         """
-        argv = (*self._program(), str(directory), *self.settings.build_options, *more)
+        found = program(self.settings, self.env["PATH"])
+        command = "kustomize" if Path(found).name.startswith("kubectl") else "build"
+        argv = (found, command, str(directory), *self.settings.build_options, *more)
         env = {**(charts or {}), **self.env}
         done = run(Command(argv=argv, cwd=cwd, env=env, timeout=self.timeout))
         if done.returncode != 0:
@@ -170,16 +192,6 @@ class Kustomize:
             raise ManifestError(
                 "Kustomize printed text that is not UTF-8", where=f"byte {error.start}"
             ) from error
-
-    def _program(self) -> tuple[str, str]:
-        for name in (self.settings.binary,) if self.settings.binary else ("kustomize", "kubectl"):
-            found = shutil.which(name, path=self.env["PATH"])
-            if found is not None:
-                return found, "kustomize" if Path(name).name.startswith("kubectl") else "build"
-        raise ToolMissingError(
-            f"{self.settings.binary or 'neither kustomize nor kubectl'} cannot be found",
-            hint="install Kustomize, or name it in BECALM_KUSTOMIZE or with --kustomize",
-        )
 
     def _failure(self, done: Completed, cwd: Path) -> ToolFailedError:
         if done.returncode < 0:
