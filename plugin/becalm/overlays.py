@@ -226,9 +226,9 @@ def _credentials(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _network(network: Network) -> dict[str, str]:
-    found = {name: value for key, value in network.proxies.items() for name in (key, key.lower())}
+    found = network.for_programs(network.proxies)
     if network.ca_file is not None:
-        found |= {"SSL_CERT_FILE": str(network.ca_file), "GIT_SSL_CAINFO": str(network.ca_file)}
+        found["GIT_SSL_CAINFO"] = str(network.ca_file)
     if network.registry_config is not None:
         found["HELM_REGISTRY_CONFIG"] = str(network.registry_config)
     return found

@@ -39,6 +39,15 @@ class Network:
     proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_credentials: bool = False
 
+    def for_programs(self, proxies: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a program that uses the network: proxies in both spellings, and whom it trusts.
+
+        Args:
+            proxies: by name in capitals: those of the sidecar, or those of one repository.
+        """
+        found = {name: value for key, value in proxies.items() for name in (key, key.lower())}
+        return found if self.ca_file is None else {**found, "SSL_CERT_FILE": str(self.ca_file)}
+
     def variables(self) -> dict[str, str]:
         """Of the sidecar's variables, those that say what no option says."""
         found = dict(self.proxies)

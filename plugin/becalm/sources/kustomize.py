@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becalm.errors import ConfigError, ManifestError, ToolFailedError, ToolMissingError
+from becalm.sources.excerpt import short
 from becalm.sources.process import Command, Completed, run
 from becalm.sources.repospec import without_passwords
 
@@ -209,9 +210,9 @@ class Kustomize:
         last = next((line for line in lines if line.lower().startswith("error:")), lines[-1] if lines else "")
         words = last.partition(":")[2].strip() if last.lower().startswith("error:") else last
         return ToolFailedError(
-            f"Kustomize failed: {_short(words) or f'exit code {done.returncode}'}",
+            f"Kustomize failed: {short(words, _LONGEST) or f'exit code {done.returncode}'}",
             hint=_hint(text),
-            details=tuple(_short(line) for line in lines if line != last)[:20],
+            details=tuple(short(line, _LONGEST) for line in lines if line != last)[:20],
         )
 
 
@@ -219,8 +220,3 @@ def _hint(text: str) -> str | None:
     if "must specify --enable-helm" in text:
         return f"the operator switches charts on with --enable-helm in {_OPTIONS}"
     return None
-
-
-def _short(line: str) -> str:
-    half = _LONGEST // 2
-    return line if len(line) <= _LONGEST else f"{line[:half]} [...] {line[-half:]}"
