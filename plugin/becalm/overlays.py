@@ -42,8 +42,8 @@ class Overlay:
     """What is built, and by whom.
 
     `app` is the directory in the repository `root`, `where` the same for messages. `variables` are those of the
-    program that renders charts, `git` those with credentials of the repository, and `helm_command` is that program, "" for
-    becalm-helm. `chart` is the output of the chart beside the kustomization, None where there is no chart.
+    program that renders charts, `helm_command` is that program, "" for becalm-helm, and `git` are the variables with
+    credentials of the repository. `chart` is the output of the chart beside the kustomization, None where there is no chart.
     """
 
     app: Path

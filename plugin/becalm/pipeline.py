@@ -108,7 +108,7 @@ class Request:
 
     @property
     def repository(self) -> Path:
-        """The repository's root, also where none is given: the Git checkout around the source, else the source itself."""
+        """The repository's root; where none is given, the Git checkout around the source, else the source itself."""
         return self.root or detect.repository(self.chart)
 
     @property

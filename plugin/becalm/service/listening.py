@@ -1,4 +1,4 @@
-"""The service's side of its socket: who may connect, and messages as `client` sends them, with the files that come along."""
+"""The service's side of its socket: who may connect, and the messages that `client` sends, with their files."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def matches(base: Path, pattern: str, *, where: str) -> list[Path]:
 
 
 def climbed(base: Path, pattern: str) -> tuple[Path, str]:
-    """A directory and a pattern below it, for a pattern that may lead up from `base`; whether it may is for the caller to ask."""
+    """A directory and a pattern below it, for one that can lead up from `base`; the caller checks where it leads."""
     pattern = os.path.normpath(pattern)
     while pattern.startswith("../"):
         base, pattern = base.parent, pattern[3:]
