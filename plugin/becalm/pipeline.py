@@ -107,6 +107,11 @@ class Request:
         )
 
     @property
+    def repository(self) -> Path:
+        """The repository's root; where none is given, the Git checkout around the source, else the source itself."""
+        return self.root or detect.repository(self.chart)
+
+    @property
     def path_name(self) -> str:
         """The source for messages: its place in the repository, or its name."""
         return label(self.chart.absolute(), self.root)
@@ -223,12 +228,12 @@ def _chart(request: Request) -> _Stable:
 @contextmanager
 def _sourced(request: Request) -> Iterator[tuple[Helm, Request, Sources]]:
     """A helm with a private directory, the request with all its values files here, and the chart that lacks nothing."""
-    remote = replace(
-        request.remote, project=request.application.project, cache=request.cache, strict=request.strict
-    )
     with work_directory() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
-        found = sourcing.obtain(request.chart, request.root, request.options.values, remote, helm)
+        found = sourcing.obtain(
+            request.chart, request.root, request.options.values, request.remote, helm,
+            project=request.application.project, cache=request.cache, strict=request.strict,
+        )  # fmt: skip
         yield helm, replace(request, options=replace(request.options, values=found.values)), found
 
 
@@ -266,7 +271,7 @@ def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> ov
     """A Kustomization with the output of the chart beside it; with `is_stock`, the real helm inflates charts."""
     with work_directory() as work:
         overlay = overlays.Overlay(
-            app=request.chart, root=request.root or detect.repository(request.chart), where=request.path_name,
+            app=request.chart, root=request.repository, where=request.path_name,
             options=request.kustomize, tool=request.tool, path=request.path, timeout=request.timeout,
             network=request.remote.network, git=request.git, variables=_variables(request, work),
             helm_command=request.helm if is_stock else "", chart=chart,

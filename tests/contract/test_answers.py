@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from applications import TOOLS, write
+from applications import TOOLS, text, write
 from children import inside
 from services import Sidecar
 
@@ -61,10 +61,6 @@ class Kept(Sidecar):
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     return Kept(tmp_path, monkeypatch)
-
-
-def text(name: str, value: str) -> dict:
-    return {"name": name, "string": value}
 
 
 def test_the_same_inputs_are_rendered_once(kept):

@@ -25,8 +25,6 @@ from becalm.web import server
 
 #: A web process that ends is started again, but not at once.
 _PAUSE = 5.0
-#: What waits for a web process that does not read; more is lost to it, not to the log.
-_PIPE = 1024 * 1024
 
 
 def serve(variables: Mapping[str, str]) -> int:

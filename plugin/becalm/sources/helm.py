@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becalm.errors import ToolFailedError, ToolMissingError
+from becalm.sources.excerpt import short
 from becalm.sources.process import Command, Completed, run
 
 OLDEST = (3, 13)
@@ -115,7 +116,7 @@ class Helm:
         text = re.sub(
             r"^(Error: .*(?:\n +\S.*)+)", lambda m: " ".join(m.group().split()), text, flags=re.MULTILINE
         )
-        lines = [_short(line) for line in text.splitlines() if line.strip() and line != _ADVICE]
+        lines = [short(line, _LONGEST_LINE) for line in text.splitlines() if line.strip() and line != _ADVICE]
         last = next(
             (line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else ""
         )
@@ -157,11 +158,3 @@ def _one(path: Path) -> str:
     """A path as an entry of a list: helm reads --values as CSV (github.com/spf13/pflag, StringSlice)."""
     text = str(path)
     return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
-
-
-def _short(line: str) -> str:
-    """A line of a bearable length: an endless recursion is told in 80 KB, and its end says what it is."""
-    if len(line) <= _LONGEST_LINE:
-        return line
-    half = _LONGEST_LINE // 2
-    return f"{line[:half]} [...] {line[-half:]}"

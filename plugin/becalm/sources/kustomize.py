@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becalm.errors import ConfigError, ManifestError, ToolFailedError, ToolMissingError
+from becalm.sources.excerpt import short
 from becalm.sources.process import Command, Completed, run
 from becalm.sources.repospec import without_passwords
 
@@ -85,6 +86,26 @@ def tool(binary: str, options: str, helm_command: str, protocols: str) -> Kustom
     )
 
 
+def program(settings: KustomizeTool, path: str) -> str:
+    """The program that builds: the operator's, else the first that is there, kustomize or kubectl.
+
+    Args:
+        settings: the operator's.
+        path: the PATH to look it up in.
+
+    Raises:
+        ToolMissingError: it is not there.
+    """
+    for name in (settings.binary,) if settings.binary else ("kustomize", "kubectl"):
+        found = shutil.which(name, path=path)
+        if found is not None:
+            return found
+    raise ToolMissingError(
+        f"{settings.binary or 'neither kustomize nor kubectl'} cannot be found",
+        hint="install Kustomize, or name it in BECALM_KUSTOMIZE or with --kustomize",
+    )
+
+
 class Kustomize:
     """Kustomize with private homes below `work`.
 
@@ -159,7 +180,9 @@ class Kustomize:
             ToolTimeoutError: it did not end within its time limit.
             ManifestError: it printed no UTF-8.
         """
-        argv = (*self._program(), str(directory), *self.settings.build_options, *more)
+        found = program(self.settings, self.env["PATH"])
+        command = "kustomize" if Path(found).name.startswith("kubectl") else "build"
+        argv = (found, command, str(directory), *self.settings.build_options, *more)
         env = {**(charts or {}), **self.env}
         done = run(Command(argv=argv, cwd=cwd, env=env, timeout=self.timeout))
         if done.returncode != 0:
@@ -170,16 +193,6 @@ class Kustomize:
             raise ManifestError(
                 "Kustomize printed text that is not UTF-8", where=f"byte {error.start}"
             ) from error
-
-    def _program(self) -> tuple[str, str]:
-        for name in (self.settings.binary,) if self.settings.binary else ("kustomize", "kubectl"):
-            found = shutil.which(name, path=self.env["PATH"])
-            if found is not None:
-                return found, "kustomize" if Path(name).name.startswith("kubectl") else "build"
-        raise ToolMissingError(
-            f"{self.settings.binary or 'neither kustomize nor kubectl'} cannot be found",
-            hint="install Kustomize, or name it in BECALM_KUSTOMIZE or with --kustomize",
-        )
 
     def _failure(self, done: Completed, cwd: Path) -> ToolFailedError:
         if done.returncode < 0:
@@ -197,9 +210,9 @@ class Kustomize:
         last = next((line for line in lines if line.lower().startswith("error:")), lines[-1] if lines else "")
         words = last.partition(":")[2].strip() if last.lower().startswith("error:") else last
         return ToolFailedError(
-            f"Kustomize failed: {_short(words) or f'exit code {done.returncode}'}",
+            f"Kustomize failed: {short(words, _LONGEST) or f'exit code {done.returncode}'}",
             hint=_hint(text),
-            details=tuple(_short(line) for line in lines if line != last)[:20],
+            details=tuple(short(line, _LONGEST) for line in lines if line != last)[:20],
         )
 
 
@@ -207,8 +220,3 @@ def _hint(text: str) -> str | None:
     if "must specify --enable-helm" in text:
         return f"the operator switches charts on with --enable-helm in {_OPTIONS}"
     return None
-
-
-def _short(line: str) -> str:
-    half = _LONGEST // 2
-    return line if len(line) <= _LONGEST else f"{line[:half]} [...] {line[-half:]}"
