@@ -49,6 +49,14 @@ def _parser() -> argparse.ArgumentParser:
     derive.add_argument("--object", default="", metavar="KIND/NAME", help="only what is in this object")
     derive.add_argument("--key", default="", metavar="KEY", help="only what is under this key of it")
     derive.add_argument("--reveal", action="store_true", help="print the value, on a terminal only")
+    adopt = request(
+        command(commands, "adopt", "take over the values of a running app, so that nothing rotates", _adopt)
+    )
+    options.add_check(options.add_live(adopt))
+    adopt.add_argument("--prune", action="store_true", help="leave out pins that match nothing any more")
+    options.add_output(adopt)
+    difference = command(commands, "diff-live", "compare Secrets with live ones, by fingerprints", _diff_live)
+    options.add_output(options.add_live(request(difference)))
     explain = command(commands, "explain", "list what rules change in the output, and why", _explain)
     options.add_output(request(explain))
     ignore = command(commands, "ignore", "write ignoreDifferences for what no manifest can prevent", _ignore)
@@ -69,13 +77,37 @@ def _parser() -> argparse.ArgumentParser:
         ("test", "run the examples of a rule file, or of a .becalm.yaml", _rules_test),
     ):
         command(rules, name, text, run).add_argument("file", type=Path, metavar="FILE")
-    seed = options.family(commands, "seed", "make a seed")
+    seed = options.family(commands, "seed", "make a seed, or replace it")
     new = command(seed, "new", "write a fresh seed to a new file with mode 0600", _seed_new)
     new.add_argument("file", type=Path, metavar="FILE")
     options.add_secret(
         command(seed, "create", "make a Secret with a fresh seed, once (in a pod)", _seed_create)
     )
+    rotate = request(
+        command(seed, "rotate", "seal pins with a new seed, and pin what it would change", _seed_rotate)
+    )
+    rotate.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new seed")
+    rotate.add_argument("--keep", action="store_true", help="pin what would change")
+    options.add_check(rotate)
     return parser
+
+
+def _adopt(arguments: argparse.Namespace) -> console.Ended:
+    from becalm import takeover  # noqa: PLC0415
+
+    return takeover.run_adopt(arguments)
+
+
+def _diff_live(arguments: argparse.Namespace) -> console.Ended:
+    from becalm import takeover  # noqa: PLC0415
+
+    return takeover.run_difference(arguments)
+
+
+def _seed_rotate(arguments: argparse.Namespace) -> console.Ended:
+    from becalm import takeover  # noqa: PLC0415
+
+    return takeover.run_rotate(arguments)
 
 
 def _progress(text: str) -> None:

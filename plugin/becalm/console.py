@@ -6,11 +6,20 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from becalm.errors import EXIT_BUG, PluginError, bug
 
 
-def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The output of a command that tells something by its exit code as well, as `diff` does."""
+
+    output: str
+    code: int
+
+
+def guarded(run: Callable[[], str | Ended], told: Callable[[str], None] | None = None) -> int:
     """Run a command and print what it gives.
 
     Args:
@@ -32,6 +41,8 @@ def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -
             told(f"internal error: {type(error).__name__}")
         sys.stderr.write(bug(error))
         return EXIT_BUG
+    if isinstance(output, Ended):
+        return _write(output.output) or output.code
     return _write(output)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from becalm import __version__
+from becalm.console import Ended
 
 Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
-Run = Callable[[argparse.Namespace], str]
+Run = Callable[[argparse.Namespace], str | Ended]
 
 _EXAMPLES = """\
 to see what a chart does, before anything is installed:
@@ -146,7 +147,42 @@ Makes a Secret with a fresh seed, from a pod of the cluster, with the pod's Serv
 that is there already is never changed, and no error. Keep a backup of what was made: losing or replacing the
 seed changes every derived value.
 """
+_ADOPT = """\
+Takes over a running app without rotating anything. Renders it, finds for everything that its chart draws the value that
+live objects have there, and writes them, sealed, into becalm.pins.yaml beside the chart. Commit that file: it opens only
+where the seed is, for this application. From then on the pinned values are rendered; everything else is derived.
+
+  kubectl get secret,configmap,deployment --namespace shop --output yaml |
+    becalm adopt ./chart --app shop --namespace shop --seed ./seed --live -
+
+Lists what was taken over, what could not be, and why, and what the next sync therefore changes. Give all kinds of objects
+that draws land in: webhook configurations for a caBundle, for example. With --check nothing is written, and the exit code
+is 1 if the file would be another one or the next sync changes something. No value is ever shown.
+
+To rotate a value later, raise its epoch (--item-epoch, the parameter becalm.epochs), or remove its entry.
+"""
+_DIFF_LIVE = """\
+Renders an application and compares every value of every Secret, and what is drawn in other objects, with live
+objects. Values are never shown: equal fingerprints mean equal values, within one application and seed. The exit code
+is 1 if a value changes.
+
+  kubectl get secret,configmap --namespace shop --output yaml |
+    becalm diff-live ./chart --app shop --namespace shop --seed ./seed --live -
+"""
+_SEED_ROTATE = """\
+Prepares an application for another seed: its pins are sealed with the new one, and what would be derived otherwise
+under it is listed. With --keep all of that is pinned first, so that a new seed changes nothing until you raise an epoch
+or remove a pin.
+
+  becalm seed rotate ./chart --app shop --namespace shop --seed ./old --to ./new --keep
+
+Commit becalm.pins.yaml in the same moment in which the sidecar gets the new seed (with several seeds in one Secret, in which
+the application's becalm.seed names it). With --check nothing is written, and the exit code is 1 if a value would change.
+"""
 _DESCRIPTIONS = {
+    "adopt": _ADOPT,
+    "diff-live": _DIFF_LIVE,
+    "rotate": _SEED_ROTATE,
     "generate": _GENERATE,
     "render": _RENDER,
     "verify": _VERIFY,
@@ -251,6 +287,18 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
         help="an entry that the render does not show by itself")  # fmt: skip
     add("--field", action="append", default=[], metavar="'KIND.GROUP/NAME FIELD'",
         help="a field of an object, or of all objects of a kind")  # fmt: skip
+
+
+def add_live(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Where live objects are."""
+    parser.add_argument("--live", action="append", required=True, metavar="FILE",
+        help="live objects, as `kubectl get --output yaml` prints them; - for standard input")  # fmt: skip
+    return parser
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """To look only."""
+    parser.add_argument("--check", action="store_true", help="write nothing, and tell by the exit code")
 
 
 def add_secret(parser: argparse.ArgumentParser) -> None:

@@ -150,11 +150,6 @@ def _rows(request: Request, result: Result) -> list[Row]:
         return rows
     for settled in stabilised.draws.values():
         site = stabilised.sites.items[settled.draw.site]
-        kind, *rest = (str(part) for part in settled.label.parts)
-        lands = "nowhere"
-        if kind == "landing":
-            group, object_kind, namespace, name, path, *_ = rest
-            owner = f"{object_kind}.{group}" if group else object_kind
-            lands = f"{owner}/{namespace}/{name} {path}"
+        lands = settled.label.place if settled.label.parts[0] == "landing" else "nowhere"
         rows.append(Row(function=site.function, place=f"{site.file}:{site.line}", lands=lands))
     return rows

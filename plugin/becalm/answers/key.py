@@ -93,6 +93,7 @@ def _source(request: Request, digest: _Digest) -> bool:
             digest.tree(request.root or chart)
     if request.chart.is_dir():
         digest.optional(request.chart / ".becalm.yaml")
+    digest.optional(request.pins_file)
     if kind in ("kustomize", "chain"):
         may_change = _kustomization(request, digest)
     if kind == "directory":

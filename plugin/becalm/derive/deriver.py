@@ -12,7 +12,6 @@ from becalm.derive import values
 from becalm.derive.cache import Cache
 from becalm.derive.labels import Label, encode, item_key
 from becalm.derive.pins import Pin, Pins
-from becalm.derive.pins import given as given_digest
 from becalm.derive.windows import DAY, Window, Windows
 from becalm.errors import DerivationError
 
@@ -94,7 +93,7 @@ class Deriver:
         """
         item = item_key(self._key, label)
         parts = json.loads(arguments)
-        pin = self.pins.of(label, given_digest(function, given))
+        pin = self.pins.of(label, self.pins.given(function, given if function in GIVEN else ()))
         if pin is not None:
             return self._pinned(pin, item, function, given)
         special = _SPECIAL.get(function)
@@ -158,6 +157,10 @@ class Deriver:
         if days < 1:
             raise DerivationError(f"a validity of {days} days ends before it begins")
         issuer = Certificate(cert=given[0], key=given[1]) if shape.signed else None
+        if issuer is not None and self.pins.is_without_key(issuer.cert):
+            raise DerivationError(
+                "the authority was taken over without its key, so it signs nothing new; raise its epoch as well, or remove its pin"
+            )
         private = self._certificate_key(item, given, is_given=shape.with_key)
         shift = int.from_bytes(hmac.digest(item, b"becalm window", "sha256")[:16], "big")
         window = self._windows.window(days * DAY, at=self._at, shift=shift)

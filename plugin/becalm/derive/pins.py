@@ -16,10 +16,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from becalm.derive.labels import Application, Label, encode
 from becalm.derive.sealing import Name, SealedError, Sealer
+from becalm.derive.seed import Seed
 from becalm.errors import ConfigError, ManifestError
 from becalm.manifests import yamlio
 
@@ -52,38 +54,61 @@ class Pin:
     given: str = field(default="", repr=False)
 
 
-def given(function: str, texts: Sequence[str]) -> str:
-    """The digest of what a draw was given.
-
-    Of an issuer only the key counts, since its certificate is renewed in time and its key stays.
-    """
-    if not texts:
-        return ""
-    return digest(texts[1:] if function in _ISSUED else texts)
-
-
 def digest(texts: Sequence[str]) -> str:
     """The digest of texts, in hexadecimal; it is sealed wherever it is kept."""
     return hashlib.sha256(encode(texts)).hexdigest()
 
 
-class Pins:
-    """The pins of one application, and which of them were used in a render."""
+def made_from(text: str) -> str:
+    """The digest of the text that a pinned text takes the place of, as the templates compute it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
-    def __init__(self, pins: Mapping[Label, Pin] | None = None) -> None:
+
+class Pins:
+    """The pins of one application, and which of them were used in a render.
+
+    Args:
+        pins: by label.
+        left: how many pins do not hold, since they are for another epoch of the application.
+        is_loose: whether a pin holds whatever its value was made from; for finding that out.
+    """
+
+    def __init__(
+        self, pins: Mapping[Label, Pin] | None = None, *, left: int = 0, is_loose: bool = False
+    ) -> None:
         self._pins = dict(pins or {})
+        self.left = left
+        self._is_loose = is_loose
+        self._keyless = {pin.texts[0] for pin in self._pins.values() if pin.texts[1:] == ("",)}
         self._used: dict[Label, None] = {}
         self._stale: dict[Label, None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._pins)
 
+    def is_without_key(self, certificate: str) -> bool:
+        """Whether this is a certificate that was taken over without its key."""
+        return certificate in self._keyless
+
+    def given(self, function: str, texts: Sequence[str]) -> str:
+        """The digest of what a draw was given, "" where that is nothing.
+
+        Of an issuer only the key counts, since its certificate is renewed in time and its key stays. Where the key is not
+        known, only the certificate does.
+        """
+        if not texts:
+            return ""
+        if function in _ISSUED:
+            certificate, key, *own = texts
+            return digest([certificate, "", *own] if self.is_without_key(certificate) else [key, *own])
+        return digest(texts)
+
     def of(self, label: Label, given_digest: str) -> Pin | None:
         """The pin of a draw that was given this."""
         pin = self._pins.get(label)
         if pin is None:
             return None
-        if pin.given != given_digest:
+        if pin.given != given_digest and not self._is_loose:
             self._stale[label] = None
             return None
         self._used[label] = None
@@ -132,8 +157,39 @@ class Section:
     sealed: Mapping[Label, str]
 
 
+#: Sections by the names of applications.
 File = dict[str, Section]
-"""Sections by the names of applications."""
+
+
+def pins_of(path: Path, seed: Seed | None, application: Application, epoch: str) -> Pins:
+    """The pins of an application; none where there is no file, it names another, or there is no seed.
+
+    Raises:
+        ConfigError: the file is damaged, or a pin is not of this application.
+    """
+    section = None if seed is None else load(path).get(application_name(application))
+    if section is None or seed is None:
+        return Pins()
+    pins = unseal(section, Sealer(seed, application), seed=seed.id, where=path.name)
+    return Pins(pins) if section.epoch == epoch else Pins(left=len(pins))
+
+
+def load(path: Path) -> File:
+    """The sections of a file; none where there is no file.
+
+    Raises:
+        ConfigError: it cannot be read, or is damaged.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(f"the pins cannot be read: {error.strerror}", where=path.name) from error
+    try:
+        return read(data.decode("utf-8"), where=path.name)
+    except UnicodeDecodeError:
+        raise ConfigError("not a file of pins as becalm writes it", where=path.name, hint=_REMEDY) from None
 
 
 def application_name(application: Application) -> str:

@@ -16,7 +16,7 @@ from typing import Literal
 
 Case = Literal["", "lower", "upper"]
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{2,}={0,2}")
 _ANY_BASE64 = r"[A-Za-z0-9+/]*={0,2}"
 _BREAK = r"(?:\n[ \t]*|\\n)"
 _NESTING = 3
@@ -231,6 +231,11 @@ def _joined(found: Iterable[Part]) -> list[Part]:
         elif part != "":
             out.append(part)
     return out
+
+
+def fits(form: Sequence[Part], live: str) -> bool:
+    """Whether a live text says the same around the holes, with values of exactly their shapes in them."""
+    return _fill(form, live, is_loose=False) is not None
 
 
 def fill(form: Sequence[Part], live: str) -> list[Filled] | None:

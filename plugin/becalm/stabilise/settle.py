@@ -161,16 +161,22 @@ class Settler:
         """
         own = self._lands(*draw.texts)
         if own:
-            return (*self._identity(own[0]), "value"), own, None
-        for enclosing in _around(draw):
+            # What is shuffled can be pinned only in the text that it is part of.
+            piece = self._landed(draw) if draw.function == "shuffle" else None
+            return (*self._identity(own[0]), "value"), own, piece
+        enclosing = self._landed(draw)
+        if enclosing is not None:
             outer = self._lands(enclosing.text)
-            if outer:
-                return (*self._identity(outer[0]), "piece"), outer, enclosing
+            return (*self._identity(outer[0]), "piece"), outer, enclosing
         for other in self.draws[self._order[id(draw)] + 1 :]:
             if other.takes(draw):
                 place, landings, _ = self._place(other)
                 return (*place, "input"), landings, None
         return ("site", self._mask(draw.name)), [], None
+
+    def _landed(self, draw: Draw) -> Enclosing | None:
+        """The innermost that encloses a draw and whose text lands."""
+        return next((one for one in _around(draw) if self._lands(one.text)), None)
 
     def _has_landed(self, call: Enclosing) -> bool:
         return bool(self._lands(call.text)) or any(self._is_anchored(draw) for draw in call.draws)

@@ -187,7 +187,7 @@ class Stabiliser:
             DeterminismError: what is drawn decides so much that the chart does not render with other values.
         """
         table = self.table if salt is None else {}
-        attempt = self._attempt(render, "survey", table=table, salt=salt or "")
+        attempt = self._attempt(render, "survey", observed=table, salt=salt or "")
         if attempt.error is not None:
             raise DeterminismError(
                 "the chart does not render with other values than those that were derived",
@@ -231,7 +231,9 @@ class Stabiliser:
     def _places(self) -> str:
         return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
 
-    def _attempt(self, render: Render, mode: Mode, *, table: Table | None = None, salt: str = "") -> Attempt:
+    def _attempt(
+        self, render: Render, mode: Mode, *, observed: Table | None = None, salt: str = ""
+    ) -> Attempt:
         # Texts are only ever added, and nothing else decides the rewrite.
         if self._rewritten is None or self._rewritten.text_count != len(self.texts):
             self._rewritten = self._rewrite()
@@ -241,7 +243,8 @@ class Stabiliser:
         mention = "|".join(functions.rewritten())
         runtime = Runtime(
             mode=mode, marker=self.marker, instant=self.instant, names=done.names, files=done.framed,
-            table=self.table if table is None else table, texts=done.texts, salt=salt,
+            table=self.table if observed is None else observed, texts=done.texts, salt=salt,
+            records_all=observed is not None,
             interesting=f"{mention}|{words}" if words else mention,
         )  # fmt: skip
         return render(done.changed, runtime.text())

@@ -42,6 +42,7 @@ class Runtime:
         texts: rewritten texts for `tpl` by the SHA-256 of the original, in hexadecimal.
         interesting: a Go regular expression; a text for `tpl` that it finds must be rewritten.
         salt: another one gives other provisional values.
+        records_all: a survey tells also of files in which every draw is settled.
     """
 
     mode: Mode
@@ -53,6 +54,7 @@ class Runtime:
     texts: Mapping[str, str] = field(default_factory=dict)
     interesting: str = "^$"
     salt: str = ""
+    records_all: bool = False
 
     def text(self) -> str:
         """The file's text. It prints nothing."""
@@ -62,6 +64,7 @@ class Runtime:
             "names": dict.fromkeys(sorted(self.names), True),
             "w": self.interesting,
             "salt": self.salt,
+            "all": self.records_all,
         }
         data = {"becalm.setup": setup, "becalm.texts": dict(self.texts)}
         for key in (*self.files, ORPHAN):

@@ -7,7 +7,8 @@ that a person would use, dot the dot of the named template.
 The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer
 unknown draws with a provisional value and record them; replay: an unknown draw is a request, made
 through `fail`), t the settled values of the file, c how often each path was taken, e the records, k the
-marker of records and requests, names the framed named templates, salt what makes provisional values others, w what makes a text worth rewriting, q the
+marker of records and requests, names the framed named templates, salt what makes provisional values others, all whether
+records are printed where nothing is unknown, w what makes a text worth rewriting, q the
 pinned texts of the file by the paths of what returns them: v the text, and g the digest of the one that it
 takes the place of.
 A settled entry holds v the value, and g where it depends on more than the arguments: the digest of the
@@ -44,7 +45,7 @@ texts that were given (passwords, keys, issuers).
 {{- $dot := index . 1 -}}
 {{- $s := $f.s -}}
 {{- if ne $s.m "replay" -}}
-{{- if and $s.unsettled $s.e -}}
+{{- if and (or $s.unsettled $s.all) $s.e -}}
 {{- if $s.included -}}
 {{- /* What an included file prints becomes part of another, so the root map carries its records to whoever ends next. */ -}}
 {{- if kindIs "map" $dot }}{{ $_ := set $dot "becalm.included" (set (get $dot "becalm.included" | default dict) $f.p $s) }}{{ end -}}
@@ -175,6 +176,14 @@ v
 {{- end -}}
 {{- end -}}
 
+{{- define "becalm.closed" -}}
+{{- /* The same, and a record of both. */ -}}
+{{- $s := index . 0 -}}
+{{- $v := include "becalm.pinned" . -}}
+{{- if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" $v (index . 2)) }}{{ end -}}
+{{- $v -}}
+{{- end -}}
+
 {{- define "becalm.open" -}}
 {{- /* The path of the action, where somebody wants to know. */ -}}
 {{- if or (ne .s.m "replay") .s.q -}}
@@ -187,20 +196,16 @@ v
 {{- define "becalm.close" -}}
 {{- $s := (index . 0).s -}}
 {{- $v := index . 2 -}}
-{{- if $s.q }}{{ $v = include "becalm.pinned" (list $s (index . 1) (toString $v)) }}{{ end -}}
-{{- if ne $s.m "replay" -}}
-{{- include "becalm.record" (list $s "close" (toString $v)) -}}
-{{- end -}}
+{{- if $s.q }}{{ $v = include "becalm.closed" (list $s (index . 1) (toString $v)) -}}
+{{- else if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" (toString $v)) }}{{ end -}}
 {{- $v -}}
 {{- end -}}
 
 {{- define "becalm.keep" -}}
 {{- $s := (index . 0).s -}}
 {{- $v := index . 2 -}}
-{{- if and $s.q (kindIs "string" $v) }}{{ $v = include "becalm.pinned" (list $s (index . 1) $v) }}{{ end -}}
-{{- if ne $s.m "replay" -}}
-{{- include "becalm.record" (list $s "close" (kindIs "string" $v | ternary $v "")) -}}
-{{- end -}}
+{{- if and $s.q (kindIs "string" $v) }}{{ $v = include "becalm.closed" (list $s (index . 1) $v) -}}
+{{- else if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" (kindIs "string" $v | ternary $v "")) }}{{ end -}}
 {{- $_ := set (index . 0).r "v" $v -}}
 v
 {{- end -}}
@@ -232,8 +237,7 @@ v
 {{- else -}}
 {{- include "becalm.record" (list $s "open" $name (include "becalm.scalars" $dot) (index $s.o 0) (index $s.o 1) $k) -}}
 {{- $t := include (print "becalm:" $name) $g -}}
-{{- if $s.q }}{{ $t = include "becalm.pinned" (list $s $k $t) }}{{ end -}}
-{{- include "becalm.record" (list $s "close" $t) -}}
+{{- if $s.q }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
 {{- $t -}}
 {{- end -}}
 {{- else -}}
@@ -266,8 +270,7 @@ v
 {{- else -}}
 {{- include "becalm.record" (list $s "open" (print "tpl " (sha256sum $text)) (include "becalm.scalars" $dot) (index $s.o 0) (index $s.o 1) $k) -}}
 {{- $t := tpl (get $s.x (sha256sum $text)) $g -}}
-{{- if $s.q }}{{ $t = include "becalm.pinned" (list $s $k $t) }}{{ end -}}
-{{- include "becalm.record" (list $s "close" $t) -}}
+{{- if $s.q }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
 {{- $t -}}
 {{- end -}}
 {{- else -}}
