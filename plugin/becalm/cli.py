@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from becalm import console, options
 from becalm.errors import ConfigError, ToolFailedError, counted
+from becalm.usage import Parser
 
 if TYPE_CHECKING:
     from becalm.normalise.rules import Rule
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments, unknown = _parser().parse_known_args(argv)
+    if unknown:
+        arguments.refuse(unknown)
     return console.guarded(lambda: arguments.run(arguments))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser, commands = options.root()
     command, request = options.command, options.add_request
     command(commands, "generate", "render the source in the current directory (Argo CD runs this)", _generate)

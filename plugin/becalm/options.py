@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from becalm import __version__
+from becalm.usage import Parser
 
 Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
 Run = Callable[[argparse.Namespace], str]
@@ -163,21 +164,20 @@ _DESCRIPTIONS = {
 }
 
 
-def root() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+def root() -> tuple[Parser, Commands[Parser]]:
     """The parser of `becalm` itself, and what takes its commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="becalm",
         description="Renders Helm charts the same way every time, for Argo CD.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"becalm {__version__}")
-    return parser, parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.set_defaults(run=parser.show, refuse=parser.refuse)
+    return parser, parser.add_subparsers(metavar="COMMAND")
 
 
-def command(
-    commands: Commands[argparse.ArgumentParser], name: str, text: str, run: Run
-) -> argparse.ArgumentParser:
+def command(commands: Commands[Parser], name: str, text: str, run: Run) -> Parser:
     """A command: its name, a line about it, and what runs it."""
     parser = commands.add_parser(
         name,
@@ -185,13 +185,11 @@ def command(
         description=_DESCRIPTIONS.get(name, f"{text[0].upper()}{text[1:]}."),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, refuse=parser.refuse)
     return parser
 
 
-def family(
-    commands: Commands[argparse.ArgumentParser], name: str, text: str
-) -> Commands[argparse.ArgumentParser]:
+def family(commands: Commands[Parser], name: str, text: str) -> Commands[Parser]:
     """A command that has commands of its own."""
     parser = commands.add_parser(
         name,
@@ -199,7 +197,8 @@ def family(
         description=_DESCRIPTIONS.get(name),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    return parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.set_defaults(run=parser.show, refuse=parser.refuse)
+    return parser.add_subparsers(metavar="COMMAND")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -207,13 +206,14 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
 
 
-def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def add_request(parser: Parser) -> Parser:
     """All options that say what to render, and how."""
+    parser.usage = "%(prog)s PATH --app NAME --namespace NS [OPTION ...]"
     parser.add_argument(
         "chart",
         type=Path,
         metavar="PATH",
-        help="a chart's directory or .tgz file, or a directory of manifests",
+        help="a chart's directory or .tgz file, or a directory with a kustomization or manifests",
     )
     application = parser.add_argument_group("application, the same as in Argo CD")
     _add_application(application)
@@ -343,7 +343,10 @@ def _add_time(group: argparse._ArgumentGroup) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
     if not 0 < seconds <= 3600:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, above 0 and at most 3600")
     return seconds
