@@ -118,9 +118,14 @@ def _verify(arguments: argparse.Namespace) -> str:
     rows = [(a, b, f"{c} ({count} times)" if count > 1 else c) for (a, b, c), count in counts.items()]
     if rows:
         rows.insert(0, ("FUNCTION", "PLACE", "LANDS"))
-    end = f"Verified: becalm's renders are identical; stock helm's differ in {verdict.drifting} fields.\n"
+    differing = counted(verdict.drifting, "field")
+    end = f"Verified: becalm's renders are identical; stock helm's differ in {differing}.\n"
+    if verdict.timed:
+        verb = "shows" if verdict.timed == 1 else "show"
+        end += f"{counted(verdict.timed, 'field')} {verb} a time that stock helm moves on later.\n"
     if verdict.normalised:
-        end += f"{verdict.normalised} fields are normalised by rules; `becalm explain` says which.\n"
+        verb = "is" if verdict.normalised == 1 else "are"
+        end += f"{counted(verdict.normalised, 'field')} {verb} normalised by rules; `becalm explain` says which.\n"
     return _table(rows) + end
 
 
@@ -313,7 +318,11 @@ def _seed_new(arguments: argparse.Namespace) -> str:
         path.touch(mode=0o600, exist_ok=False)
         path.write_bytes(seed.new())
     except OSError as error:
-        raise ConfigError(f"the seed cannot be written: {error.strerror}", where=str(path)) from error
+        raise ConfigError(
+            f"the seed cannot be written: {error.strerror}",
+            where=str(path),
+            hint="name a new file in a directory that is there; no seed is ever overwritten",
+        ) from error
     return f"{path}: a fresh seed, fingerprint {seed.parse(path.read_bytes(), where=str(path)).id}\n"
 
 
