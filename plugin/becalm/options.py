@@ -73,7 +73,7 @@ to get the same.
 _VERIFY = """\
 Renders a chart in three separate processes with becalm, and twice with stock helm. Fails unless
 becalm's outputs are byte for byte the same and differ from stock helm's only in fields in which stock
-helm differs from itself. Lists what was stabilised: function, place in the chart, where it lands.
+helm differs from itself, that show the time, or that a rule normalises. Lists what was stabilised: function, place in the chart, where it lands.
 No value is ever shown.
 """
 _CERTS = """\
@@ -284,7 +284,8 @@ def _add_helm(group: argparse._ArgumentGroup) -> None:
     add("--set", action="append", default=[], dest="sets", metavar="K=V", help="a value, as helm's --set")
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
     add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
-    add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
+    add("--helm", default="", metavar="FILE",
+        help="the helm binary (default: BECALM_HELM, else helm in the PATH)")  # fmt: skip
     add(
         "--timeout",
         type=_seconds,
