@@ -115,7 +115,7 @@ def _verify(arguments: argparse.Namespace) -> str:
     with forward_termination():
         verdict = verify(request, wiring.as_arguments(request), content, _progress)
     counts = Counter((row.function, row.place, row.lands) for row in verdict.rows)
-    rows = [(a, b, f"{c} ({count} times)" if count > 1 else c) for (a, b, c), count in counts.items()]
+    rows = [(a, b, _times(c, count)) for (a, b, c), count in counts.items()]
     if rows:
         rows.insert(0, ("FUNCTION", "PLACE", "LANDS"))
     differing = counted(verdict.drifting, "field")
@@ -157,7 +157,9 @@ def _derive(arguments: argparse.Namespace) -> str:
     with forward_termination():
         found = items.derived(wiring.from_arguments(arguments), name)
     if not arguments.reveal:
-        rows = [(one.item or "-", one.function, one.fingerprint, one.label) for one in found]
+        rows = [
+            (one.item or "-", one.function, one.fingerprint, _times(one.label, one.number)) for one in found
+        ]
         return _table([("ITEM", "FUNCTION", "FINGERPRINT", "LABEL"), *rows]) if rows else "Nothing.\n"
     if len(found) != 1:
         raise ConfigError(
@@ -292,6 +294,10 @@ def _sidecar(_: argparse.Namespace) -> str:
     if code != 0:
         raise ToolFailedError(f"a part of the sidecar ended with {code}", hint="see its own lines above")
     return ""
+
+
+def _times(text: str, number: int) -> str:
+    return f"{text} ({number} times)" if number > 1 else text
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
