@@ -92,7 +92,7 @@ def verify(
         for difference in differences(first, outputs[0], namespace)
         if not any(_touches(difference, *one) for one in normalised)
     }
-    timed = set() if changed <= drifts else _timed(request, result, rows)
+    timed = set() if changed <= drifts else _timed(request, result)
     timed &= changed - drifts
     # What has few outcomes (the order of two keys, a small number) may come out alike by chance.
     for _ in range(MORE_STOCK):
@@ -103,19 +103,18 @@ def verify(
     extra = sorted(changed - drifts - timed)
     if extra:
         raise DeterminismError(
-            f"{counted(len(extra), 'field')} that stock helm renders alike differ from it",
+            f"becalm changes {counted(len(extra), 'field')} that stock helm renders alike each time",
             hint="please report this chart",
             details=tuple(extra[:_SHOWN]),
         )
     return Verdict(rows=rows, drifting=len(drifts), timed=len(timed), normalised=len(normalised))
 
 
-def _timed(request: Request, result: Result, rows: Sequence[Row]) -> set[str]:
+def _timed(request: Request, result: Result) -> set[str]:
     """The fields that show the time: they are others when now is the instant. Stock helm shows two equal dates."""
-    if all(row.lands not in (ANSWERS["clock"], ANSWERS["clock-fallback"]) for row in rows):
-        return set()
-    now = render(replace(request, instant=instant.written(request.at)))
-    return {_field(one) for one in differences(result.output, now.output, request.options.namespace)}
+    now = instant.written(request.at)
+    other = render(replace(request, instant=now, variables={**request.variables, "BECALM_INSTANT": now}))
+    return {_field(one) for one in differences(result.output, other.output, request.options.namespace)}
 
 
 def _touches(difference: Difference, owner: ObjectId, path: Path) -> bool:

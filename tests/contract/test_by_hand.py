@@ -11,6 +11,7 @@ from children import inside
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
 HELM = TOOLS / "helm-4.1.4" / "helm"
+KUBECTL = TOOLS / "kubectl-1.37.1" / "kubectl"
 OPTIONS = ("--app=a", "--namespace=n", "--throwaway-seed")
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\n"
 DRAWS = (
@@ -25,12 +26,13 @@ YEAR = (
 def becalm(tmp_path):
     """Writes the chart `shop` of some templates, and runs becalm beside it."""
 
-    def run(command, *templates, more=(), **env):
+    def run(command, *templates, path="shop", more=(), **env):
         (tmp_path / "shop/templates").mkdir(parents=True)
         (tmp_path / "shop/Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 1.0.0\n")
+        (tmp_path / "shop/values.yaml").touch()  # Kustomize wants one
         (tmp_path / "shop/templates/all.yaml").write_text("---\n".join(templates))
         given = {**os.environ, "BECALM_HELM": str(HELM), "BECALM_CACHE_DIR": "off", **env}
-        return inside([command, "shop", *OPTIONS, *more], cwd=tmp_path, env=given)
+        return inside([command, path, *OPTIONS, *more], cwd=tmp_path, env=given)
 
     return run
 
@@ -56,6 +58,15 @@ def test_a_field_that_shows_the_year_is_no_fault(becalm):
         "stock helm's differ in 1 field.\n1 field shows a time that stock helm moves on later.\n"
         in done.stdout
     )
+
+
+def test_so_it_is_where_kustomize_inflates_the_chart(becalm, tmp_path):
+    (tmp_path / "kustomization.yaml").write_text(
+        "helmGlobals: {chartHome: .}\nhelmCharts:\n- {name: shop, releaseName: a}\n"
+    )
+    done = becalm("verify", YEAR, path=".", more=[f"--kustomize={KUBECTL}", "--build-options=--enable-helm"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 field shows a time" in done.stdout
 
 
 def test_the_option_wins_over_the_variable_for_helm(becalm):
