@@ -41,7 +41,8 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_APP_RULES           where apps may switch and write rules: all (default), none, or kinds
                              such as "apps/Deployment Service"
   BECALM_DEFINITIONS_DIR     a directory of the cluster's CustomResourceDefinitions, for their defaults
-  BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
+  BECALM_CACHE_DIR           where renders, keys and charts are kept, encrypted where secret; "off" for nowhere
+                             (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
   BECALM_KUSTOMIZE           kustomize, kubectl, or a path of one (default: the first of them in the PATH)
   BECALM_KUSTOMIZE_VERSIONS  others that apps may choose by `version`: "v5.4.3=/path v5.8.1=/path"
@@ -64,6 +65,18 @@ An app team can set, in source.plugin.parameters, what Argo CD's own Helm, Kusto
 (releaseName, valueFiles, images, directory.recurse, ...) and becalm's own (becalm.epoch, becalm.rules, ...):
 `becalm parameters` lists them all, docs/parameters.md explains them. In source.plugin.env it can set RELEASE_NAME,
 NAMESPACE, VALUE_FILES and BECALM_INSTANT; parameters win.
+"""
+_SERVE = """\
+Renders for `becalm generate` in a process that has everything loaded, with a queue, a cache, health, metrics and a page, until
+SIGTERM. BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_CACHE_DIR, BECALM_WEB_ADDRESS and
+BECALM_LOG say how; docs/service.md explains them. In the container `becalm sidecar` runs it.
+"""
+_SIDECAR = """\
+Runs `becalm serve` and /var/run/argocd/argocd-cmp-server, which Argo CD mounts, and ends when either ends. This
+is the entry point of the image; docs/install.md has the manifests.
+"""
+_SEED = """\
+A seed is what all values are derived from: whoever reads it can compute them. Make it once, keep a backup of it.
 """
 _RENDER = """\
 Renders a chart as `becalm generate` would in Argo CD, and prints the manifests. The application's
@@ -120,8 +133,8 @@ the sidecar. `becalm explain` shows what they do to a chart, and who switched th
 """
 _DISCOVER = """\
 Prints `helm` for a directory with a Chart.yaml, `kustomize` for one with a kustomization, `chain` for one with both,
-`directory` for one with other manifests (.yaml, .yml, .json), and nothing for any other. Argo CD takes text for a yes, so this can be the command of `discover` in
-plugin.yaml; it needs no seed and no variable. Without `discover`, as becalm comes, only applications that name
+`directory` for one with other manifests (.yaml, .yml, .json), and nothing for any other. Argo CD takes text for a
+yes, so this can be the command of `discover` in plugin.yaml; it needs no seed and no variable. Without `discover`, as becalm comes, only applications that name
 becalm are rendered by it.
 """
 _AUDIT = """\
@@ -149,6 +162,9 @@ seed changes every derived value.
 """
 _DESCRIPTIONS = {
     "generate": _GENERATE,
+    "serve": _SERVE,
+    "sidecar": _SIDECAR,
+    "seed": _SEED,
     "render": _RENDER,
     "verify": _VERIFY,
     "certs": _CERTS,
@@ -168,7 +184,7 @@ def root() -> tuple[Parser, Commands[Parser]]:
     """The parser of `becalm` itself, and what takes its commands."""
     parser = Parser(
         prog="becalm",
-        description="Renders Helm charts the same way every time, for Argo CD.",
+        description="Renders Helm charts and Kustomizations the same way every time, for Argo CD.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -266,7 +282,12 @@ def _add_application(group: argparse._ArgumentGroup) -> None:
     add("--app", required=True, metavar="NAME", help="the Application's name, and the release's")
     add("--namespace", required=True, metavar="NS", help="the destination namespace")
     add("--project", default="default", metavar="P", help="the Application's project (default: default)")
-    add("--cluster", default="", metavar="ID", help="the cluster's id, as the operator configured it")
+    add(
+        "--cluster",
+        default="",
+        metavar="ID",
+        help="the cluster's id, BECALM_CLUSTER of the sidecar (default: none)",
+    )
 
 
 def _add_parameters(group: argparse._ArgumentGroup) -> None:
@@ -280,10 +301,31 @@ def _add_parameters(group: argparse._ArgumentGroup) -> None:
 
 def _add_helm(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("-f", "--values", action="append", default=[], type=Path, metavar="FILE", help="a values file")
-    add("--set", action="append", default=[], dest="sets", metavar="K=V", help="a value, as helm's --set")
+    add(
+        "-f",
+        "--values",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a values file; can be repeated",
+    )
+    add(
+        "--set",
+        action="append",
+        default=[],
+        dest="sets",
+        metavar="K=V",
+        help="a value, as helm's --set; can be repeated",
+    )
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
-    add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
+    add(
+        "--api-versions",
+        action="append",
+        default=[],
+        metavar="A",
+        help="an API version the cluster has; can be repeated",
+    )
     add("--helm", default="", metavar="FILE",
         help="the helm binary (default: BECALM_HELM, else helm in the PATH)")  # fmt: skip
     add(
