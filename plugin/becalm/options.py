@@ -67,8 +67,8 @@ An app team can set, in source.plugin.parameters, what Argo CD's own Helm, Kusto
 NAMESPACE, VALUE_FILES and BECALM_INSTANT; parameters win.
 """
 _SERVE = """\
-Renders for `becalm generate` in a process that has everything loaded, with a queue, a cache, health, metrics and a page, until
-SIGTERM. BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_CACHE_DIR, BECALM_WEB_ADDRESS and
+Renders for `becalm generate` in a process that has everything loaded, with a queue, a cache, health, metrics and a
+page, until SIGTERM. BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_CACHE_DIR, BECALM_WEB_ADDRESS and
 BECALM_LOG say how; docs/service.md explains them. In the container `becalm sidecar` runs it.
 """
 _SIDECAR = """\
@@ -134,8 +134,8 @@ the sidecar. `becalm explain` shows what they do to a chart, and who switched th
 _DISCOVER = """\
 Prints `helm` for a directory with a Chart.yaml, `kustomize` for one with a kustomization, `chain` for one with both,
 `directory` for one with other manifests (.yaml, .yml, .json), and nothing for any other. Argo CD takes text for a
-yes, so this can be the command of `discover` in plugin.yaml; it needs no seed and no variable. Without `discover`, as becalm comes, only applications that name
-becalm are rendered by it.
+yes, so this can be the command of `discover` in plugin.yaml; it needs no seed and no variable. Without `discover`,
+as becalm comes, only applications that name becalm are rendered by it.
 """
 _AUDIT = """\
 Lists, without rendering, every call in the chart and its subcharts whose result depends on more than
@@ -282,12 +282,8 @@ def _add_application(group: argparse._ArgumentGroup) -> None:
     add("--app", required=True, metavar="NAME", help="the Application's name, and the release's")
     add("--namespace", required=True, metavar="NS", help="the destination namespace")
     add("--project", default="default", metavar="P", help="the Application's project (default: default)")
-    add(
-        "--cluster",
-        default="",
-        metavar="ID",
-        help="the cluster's id, BECALM_CLUSTER of the sidecar (default: none)",
-    )
+    add("--cluster", default="", metavar="ID",
+        help="the cluster's id, BECALM_CLUSTER of the sidecar (default: none)")  # fmt: skip
 
 
 def _add_parameters(group: argparse._ArgumentGroup) -> None:
@@ -301,31 +297,13 @@ def _add_parameters(group: argparse._ArgumentGroup) -> None:
 
 def _add_helm(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add(
-        "-f",
-        "--values",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="a values file; can be repeated",
-    )
-    add(
-        "--set",
-        action="append",
-        default=[],
-        dest="sets",
-        metavar="K=V",
-        help="a value, as helm's --set; can be repeated",
-    )
+    add("-f", "--values", action="append", default=[], type=Path, metavar="FILE",
+        help="a values file; can be repeated")  # fmt: skip
+    add("--set", action="append", default=[], dest="sets", metavar="K=V",
+        help="a value, as helm's --set; can be repeated")  # fmt: skip
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
-    add(
-        "--api-versions",
-        action="append",
-        default=[],
-        metavar="A",
-        help="an API version the cluster has; can be repeated",
-    )
+    add("--api-versions", action="append", default=[], metavar="A",
+        help="an API version the cluster has; can be repeated")  # fmt: skip
     add("--helm", default="", metavar="FILE",
         help="the helm binary (default: BECALM_HELM, else helm in the PATH)")  # fmt: skip
     add(
