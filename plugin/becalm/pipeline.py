@@ -217,8 +217,10 @@ def _chart(request: Request) -> _Stable:
         tree, warnings = sources.tree, sources.warnings
         inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
+            output = stock(helm, sources.chart, request)
+            _require_helm(helm, output)
             unused = _pin_warnings(deriver_of(request), request)
-            return _Stable(stock(helm, sources.chart, request), helm.runs, None, {}, (*warnings, *unused))
+            return _Stable(output, helm.runs, None, {}, (*warnings, *unused))
         deriver = deriver_of(request)
         copy = Copy(tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options))
         done = _stabilise(copy, request, deriver)
@@ -226,6 +228,7 @@ def _chart(request: Request) -> _Stable:
             # helm's own words about the chart as it was written are clearer than about ours.
             stock(helm, sources.chart, request)
             raise done.fault or unstable(tree, done)
+        _require_helm(helm, done.output)
         issued = {} if deriver is None else deriver.issued
         return _Stable(done.output, helm.runs, done, issued, (*warnings, *_pin_warnings(deriver, request)))
 
@@ -296,6 +299,12 @@ def _stabilise(copy: Copy, request: Request, deriver: Deriver | None) -> Stabili
 
 def _overlaid(request: Request, output: str) -> str:
     return output if request.kind == "helm" else _built(request, output).output
+
+
+def _require_helm(helm: Helm, output: str) -> None:
+    """Where nothing was printed, make sure that it was helm: Argo CD would delete everything."""
+    if not output.strip():
+        helm.require_supported()
 
 
 @contextmanager
@@ -377,7 +386,8 @@ def _manifests(request: Request) -> str:
 
 def stock(helm: Helm, chart: Path, request: Request) -> str:
     """Run helm on a chart as it is."""
-    done = helm.template(chart, request.options)
+    # Helm runs elsewhere, and takes what it does not find for the name of a chart in a repository.
+    done = helm.template(chart.absolute(), request.options)
     if done.returncode != 0:
         raise helm.failure(done)
     return decoded(done.stdout)

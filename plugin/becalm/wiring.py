@@ -72,7 +72,7 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         by_hand=Say(where="--rule", switches=tuple(arguments.rule)),
         app_scope=scope(arguments.app_rules, where="--app-rules"),
         definitions=_definitions(arguments.definitions),
-        helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
+        helm=_helm(arguments.helm or variables.get("BECALM_HELM", "")),
         path=variables.get("PATH", ""),
         timeout=arguments.timeout,
         instant=_instant(arguments.instant, "--instant"),
@@ -383,6 +383,11 @@ def written_scope(one: Scope) -> str:
     return " ".join(f"{kind.group}/{kind.kind}" if kind.group else kind.kind for kind in one.kinds)
 
 
+def _helm(name: str) -> str:
+    """The helm of a person, whose relative paths mean their own directory; "" is the one in the PATH."""
+    return str(Path(name).resolve()) if "/" in name else name or "helm"
+
+
 def _throwaway() -> Seed:
     return seed.parse(seed.new(), where="--throwaway-seed")
 
@@ -402,11 +407,14 @@ def _windows(texts: Sequence[str], names: Sequence[str]) -> Windows:
     """How certificates' validity is cut, from window, margin and anchor, "" for the usual."""
     window, margin, anchor = texts
     usual = Windows()
-    return Windows(
-        fraction=windows.fraction(window, where=names[0]) if window else usual.fraction,
-        margin=windows.fraction(margin, where=names[1]) if margin else usual.margin,
-        anchor=instant.seconds(instant.parse(anchor, where=names[2])) if anchor else None,
-    )
+    fraction = windows.fraction(window, where=names[0]) if window else usual.fraction
+    part = windows.fraction(margin, where=names[1]) if margin else usual.margin
+    begin = instant.seconds(instant.parse(anchor, where=names[2])) if anchor else None
+    try:
+        return Windows(fraction=fraction, margin=part, anchor=begin)
+    except ConfigError as error:
+        where = f"{names[0]} {fraction}, {names[1]} {part}"
+        raise ConfigError(error.what, where=where, hint=error.hint) from error
 
 
 def _item_epochs(items: Sequence[str]) -> dict[str, str]:

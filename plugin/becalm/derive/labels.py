@@ -99,6 +99,12 @@ class Label:
         """The label of the `number`-th further value with the same identity; 0 is this label."""
         return Label((*self.parts, "repeat", number)) if number else self
 
+    @property
+    def first(self) -> Label:
+        """The label of the first value with the same identity."""
+        *parts, word, number = self.parts
+        return Label(tuple(parts)) if word == "repeat" and isinstance(number, int) else self
+
 
 def item_key(key: bytes, label: Label) -> bytes:
     """The key (32 bytes) of one value of an application."""

@@ -137,7 +137,8 @@ class Helm:
         match = re.match(rb"v(\d+)\.(\d+)", done.stdout)
         if match is None:
             raise ToolMissingError(
-                f"{self.binary} does not tell its version", hint="give a helm of 3.13 or newer with --helm"
+                f"{self.binary} does not tell its version",
+                hint="give a helm of 3.13 or newer with --helm or BECALM_HELM",
             )
         version = (int(match.group(1)), int(match.group(2)))
         if version < OLDEST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ HELM_ROOT = "BECALM_HELM_ROOT"
 ASKPASS_SERVER = "BECALM_ASKPASS_SERVER"
 ASKPASS_PROGRAM = "BECALM_ASKPASS_PROGRAM"
 _OPTIONS = "BECALM_KUSTOMIZE_BUILD_OPTIONS"
+#: What kubectl logs around an error of several lines (k8s.io/component-base/cli, klog).
+_FRAME = re.compile(r"E\d{4} .*\berr=<|>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +209,9 @@ class Kustomize:
             without_passwords(text).replace(f"{cwd}/", "").replace(str(cwd), ".").replace(f"{self.work}/", "")
         )
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        lines = [line for line in lines if not line.startswith("# Warning")]
+        lines = [line for line in lines if not line.startswith("# Warning") and not _FRAME.fullmatch(line)]
         last = next((line for line in lines if line.lower().startswith("error:")), lines[-1] if lines else "")
-        words = last.partition(":")[2].strip() if last.lower().startswith("error:") else last
+        words = re.sub(r"(?i)^(?:error: *)+", "", last).lstrip("`: ")
         return ToolFailedError(
             f"Kustomize failed: {short(words, _LONGEST) or f'exit code {done.returncode}'}",
             hint=_hint(text),
@@ -218,5 +221,7 @@ class Kustomize:
 
 def _hint(text: str) -> str | None:
     if "must specify --enable-helm" in text:
-        return f"the operator switches charts on with --enable-helm in {_OPTIONS}"
+        return f"the operator switches charts on with --enable-helm in {_OPTIONS}; by hand, give --build-options=--enable-helm"
+    if "unknown shorthand flag: 'c' in -c" in text:
+        return "this Kustomize knows helm 3 only; take Kustomize 5.8 or newer, or a helm 3"
     return None

@@ -309,7 +309,8 @@ class Stabiliser:
             raise SeedMissingError(
                 f"the chart calls {site.function}, which needs a seed",
                 where=f"{site.file}:{site.line}",
-                hint="give one with --seed FILE (make it with `becalm seed new FILE`)",
+                hint="give one with --seed FILE (`becalm seed new FILE` makes it) or, for a look, --throwaway-seed; "
+                "in Argo CD, BECALM_SEED_FILE names it",
             )
         finals = Finals(self.deriver, named)
         for one in named:
