@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from becalm.errors import EXIT_BUG, EXIT_SHORT, PluginError, bug
 
@@ -16,7 +17,15 @@ _SHORT = frozenset((
 ))  # fmt: skip
 
 
-def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The output of a command that tells something by its exit code as well, as `diff` does."""
+
+    output: str
+    code: int
+
+
+def guarded(run: Callable[[], str | Ended], told: Callable[[str], None] | None = None) -> int:
     """Run a command and print what it gives.
 
     Args:
@@ -43,6 +52,8 @@ def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -
         return EXIT_SHORT
     except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold a value and must not be shown
         return _bug(error, told)
+    if isinstance(output, Ended):
+        return _write(output.output) or output.code
     return _write(output)
 
 

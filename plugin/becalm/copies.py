@@ -22,7 +22,7 @@ from becalm.templates.files import TemplateFile
 if TYPE_CHECKING:
     from becalm.derive.deriver import Deriver
     from becalm.stabilise.epochs import Epochs
-    from becalm.stabilise.stabiliser import Attempt, Stabilised
+    from becalm.stabilise.stabiliser import Attempt, Observed, Stabilised, Stabiliser
 
 _NOTES = "NOTES.txt"
 _RUNTIME = "templates/_becalm.tpl"
@@ -84,6 +84,7 @@ class Copy:
         self.path = Path()
         """What helm was given last: a directory, or an archive in one."""
         self._changed: dict[str, str] | None = None
+        self._stabiliser: Stabiliser | None = None
 
     def stabilise(
         self, *, deriver: Deriver | None, namespace: str, instant: str, epochs: Epochs
@@ -95,11 +96,16 @@ class Copy:
         """
         from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
 
-        stabiliser = Stabiliser(
+        self._stabiliser = Stabiliser(
             self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
             epochs=epochs,
         )  # fmt: skip
-        return stabiliser.run(self._render)
+        return self._stabiliser.run(self._render)
+
+    def observe(self, salt: str | None = None) -> Observed:
+        """Render once more what `stabilise` has rendered, as `Stabiliser.observe`."""
+        assert self._stabiliser is not None
+        return self._stabiliser.observe(self._render, salt=salt)
 
     def _render(self, changed: dict[str, str], runtime: str) -> Attempt:
         """Run helm on the copy with these templates replaced and this file of templates added."""

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from applications import TOOLS, write
+from applications import TOOLS, text, write
 from children import inside
 from services import CHART, Sidecar
 
@@ -61,10 +61,6 @@ class Kept(Sidecar):
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     return Kept(tmp_path, monkeypatch)
-
-
-def text(name: str, value: str) -> dict:
-    return {"name": name, "string": value}
 
 
 def test_the_same_inputs_are_rendered_once(kept):
@@ -169,7 +165,7 @@ def test_every_field_of_a_request_counts_or_is_left_out_on_purpose():
 
     counted = {
         "application", "instant", "windows", "epoch", "item_epochs", "operator", "app", "by_hand", "app_scope", "strict", "directory",
-        "source", "kustomize",
+        "source", "kustomize", "pins",
     }  # fmt: skip
     assert {one.name for one in fields(Request)} == counted | keys._LEFT_OUT
 

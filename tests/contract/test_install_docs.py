@@ -22,6 +22,7 @@ PAGES = (
     "manifests/README.md",
     "README.md",
 )
+TEXTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 HELM = ROOT / ".tools/helm-4.1.4/helm"
 
 
@@ -30,11 +31,21 @@ def blocks(page: str, kind: str) -> list[str]:
     return re.findall(rf"(?ms)^ *```{kind}\n(.*?)^ *```$", text)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*TEXTS, "manifests/README.md"])
 def test_every_link_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / page).read_text()):
         if not target.startswith("https://"):
             assert ((ROOT / page).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_no_merge_is_left_half_done(page):
+    assert not re.findall(r"(?m)^(?:<{7}|>{7}|={7})(?: |$)", (ROOT / page).read_text())
+
+
+def test_the_readme_leads_to_every_page():
+    text = (ROOT / "README.md").read_text()
+    assert [page for page in TEXTS if page != "README.md" and f"]({page})" not in text] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

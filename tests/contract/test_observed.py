@@ -107,9 +107,7 @@ def test_the_page_can_be_switched_off(observed):
 
 def test_a_port_that_is_taken_is_said_at_the_start(observed):
     with socket.create_server(("127.0.0.1", observed.port)):
-        done = subprocess.run(
-            observed.argv("serve"), env=observed.env, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = observed.refusal()
     assert done.returncode == 2
     assert f"127.0.0.1:{observed.port}: nothing can listen there: Address already in use" in done.stderr
     assert not Path(observed.env["BECALM_SOCKET"]).exists()

@@ -220,14 +220,7 @@ def test_a_socket_in_a_directory_of_others_is_not_used(sidecar, mode):
     directory = Path(sidecar.env["BECALM_SOCKET"]).parent
     directory.mkdir()
     directory.chmod(mode)
-    done = subprocess.run(
-        sidecar.argv("serve"),
-        env=sidecar.env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = sidecar.refusal()
     assert done.returncode == 2
     assert "the directory is open to others; give the socket a directory of its own" in done.stderr
     if mode & 0o022:
@@ -239,14 +232,7 @@ def test_a_socket_in_a_directory_of_others_is_not_used(sidecar, mode):
 
 def test_a_second_service_is_refused(sidecar):
     with sidecar.serving():
-        done = subprocess.run(
-            sidecar.argv("serve"),
-            env=sidecar.env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = sidecar.refusal()
         assert done.returncode == 2
         assert "another service listens there" in done.stderr
         assert sidecar.generate().returncode == 0
@@ -297,14 +283,7 @@ def test_memory_and_files_stay_as_they_are(sidecar):
     ],
 )
 def test_settings_that_are_wrong_are_said(sidecar, name, value, words):
-    done = subprocess.run(
-        sidecar.argv("serve"),
-        env={**sidecar.env, name: value},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = sidecar.refusal(**{name: value})
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
 

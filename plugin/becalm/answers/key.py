@@ -19,14 +19,12 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-from becalm import __version__
+from becalm import __version__, overlays
 from becalm.errors import PluginError
 from becalm.manifests import yamlio
 from becalm.pipeline import Request
-from becalm.sources import components, detect, kustomization
+from becalm.sources import detect, kustomization, kustomize
 from becalm.sources import tree as charts
-from becalm.sources.chart import label
-from becalm.sources.edits import edited
 
 _SCHEME = "becalm answer key 1"
 _MOST_FILES = 50_000
@@ -113,6 +111,7 @@ def _source(request: Request, digest: _Digest) -> bool:
             digest.tree(request.root or chart)
     if request.chart.is_dir():
         digest.optional(request.chart / ".becalm.yaml")
+    digest.optional(request.pins_file)
     if kind in ("kustomize", "chain"):
         may_change = _kustomization(request, digest)
     if kind == "directory":
@@ -154,14 +153,11 @@ def _kustomization(request: Request, digest: _Digest) -> bool:
     """The files that a Kustomization reads; whether some are on servers."""
     tool = request.tool
     digest.value((tool.build_options, tool.protocols, tool.helm_command))
-    digest.program(tool.binary or _first(request.path), request.path)
-    root = Path(os.path.realpath(request.root or detect.repository(request.chart)))
-    app = Path(os.path.realpath(request.chart))
-    where = label(app, root)
-    original = kustomization.read(app, where)
-    found = components.found(request.kustomize, app=app, root=root)
-    content = edited(original, request.kustomize, found)
-    seen = kustomization.reachable(app, root, content, where, reads_anything=tool.reads_anything)
+    digest.program(kustomize.program(tool, request.path), request.path)
+    where = request.path_name
+    found = overlays.opened(request.chart, request.repository, where, request.kustomize)
+    app, root = found.app, found.root
+    seen = kustomization.reachable(app, root, found.content, where, reads_anything=tool.reads_anything)
     if seen.has_charts:
         # becalm-helm does not tell when a certificate in such a chart changes.
         raise _UnfitError
@@ -183,10 +179,6 @@ def _may_name_git(files: Iterable[Path], root: Path) -> bool:
     at_root = any(path.parent == root and path.name in detect.KUSTOMIZATIONS for path in files)
     texts = (path.read_bytes() for path in files if at_root and path.is_file())
     return any(sign in text for text in texts for sign in _NAMES_GIT)
-
-
-def _first(path: str) -> str:
-    return next((name for name in ("kustomize", "kubectl") if shutil.which(name, path=path)), "kustomize")
 
 
 class _Digest:

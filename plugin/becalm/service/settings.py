@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from becalm.config import load, network
+from becalm.config import load
 from becalm.errors import ConfigError
 from becalm.service import client
 from becalm.web import server
@@ -56,7 +56,7 @@ def read(variables: Mapping[str, str]) -> Settings:
         deadline=float(load.number(variables, "BECALM_DEADLINE", int(Settings().deadline), least=1)),
         web=server.address(variables.get(_WEB, "") or server.DEFAULT_ADDRESS, where=_WEB),
         has_page=_one_of(variables, "BECALM_WEB_PAGE", ("on", "off")) == "on",
-        web_names=network.words(variables.get("BECALM_WEB_NAMES", "")),
+        web_names=load.words(variables.get("BECALM_WEB_NAMES", "")),
         log_json=_one_of(variables, "BECALM_LOG", ("json", "text")) == "json",
     )
 

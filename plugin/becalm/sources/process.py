@@ -300,7 +300,7 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
         if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EISDIR):
             raise ToolMissingError(
                 f"{program} cannot be run: {error.strerror}",
-                hint="install it in the image, or correct the configured path",
+                hint="install it, or name one with --helm or --kustomize (BECALM_HELM, BECALM_KUSTOMIZE)",
             ) from error
         raise ToolFailedError(f"{_name(command)} could not be started: {error.strerror}") from error
     except ValueError as error:
