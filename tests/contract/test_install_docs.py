@@ -37,6 +37,15 @@ def test_every_link_leads_somewhere(page):
             assert ((ROOT / page).parent / target).exists(), target
 
 
+def test_no_page_holds_what_a_merge_left_and_each_is_named_in_the_readme():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("manifests/**/*.md")]
+    assert len(pages) > 20
+    for page in pages:
+        assert not re.search(r"(?m)^(<{7} |={7}$|>{7} )", page.read_text()), page
+    readme = (ROOT / "README.md").read_text()
+    assert {page.name for page in ROOT.glob("docs/*.md")} <= set(re.findall(r"\(docs/([\w-]+\.md)", readme))
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_manifest_that_is_named_is_there(page):
     for path in re.findall(r"\bmanifests/[\w./-]*\w", (ROOT / page).read_text()):
