@@ -147,7 +147,8 @@ def test_the_model_reads_as_argo_cds_own_libraries_do():
         "mixed duplicate: ",
         "depth: ",
         "indicator: <<",
-        "indicator: !",
+        "lost: BOM behind",
+        "stream: lone ...",
         "escape: slash",
         "break: CR CR LF",
     )
