@@ -66,7 +66,14 @@ def _kept(entry: Entry) -> Answer:
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
     """How long an answer is right from now on."""
-    if result.warnings or key.may_change:
-        return min(request.keeping.unpinned, _LONGEST)
-    changes = [issued.window.change - request.at for issued in result.issued.values()]
-    return min([*changes, _LONGEST])
+    changes = [issued.window.change for issued in result.issued.values()]
+    if result.charts.change is not None:
+        changes.append(result.charts.change)
+    is_open = result.warnings or key.may_change or result.charts.fetched
+    return min(
+        [
+            *(change - request.at for change in changes),
+            request.keeping.unpinned if is_open else _LONGEST,
+            _LONGEST,
+        ]
+    )

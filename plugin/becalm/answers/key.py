@@ -119,8 +119,9 @@ def _kustomization(request: Request, digest: _Digest) -> bool:
     found = components.found(request.kustomize, app=app, root=root)
     content = edited(original, request.kustomize, found)
     seen = kustomization.reachable(app, root, content, where, reads_anything=tool.reads_anything)
-    if seen.has_charts:
-        # becalm-helm does not tell when a certificate in such a chart changes.
+    may_inflate = seen.has_charts or seen.has_remotes or seen.files is None
+    if tool.inflates and tool.helm_command and may_inflate:
+        # Only becalm-helm tells when a certificate changes, and what it fetches.
         raise _UnfitError
     if seen.files is None:
         digest.tree(root)
