@@ -25,8 +25,11 @@ from becalm.sources.kustomize import (
     ASKPASS_SERVER,
     HELM_COMMAND,
     HELM_ROOT,
+    HELM_TOLD,
     Kustomize,
     KustomizeTool,
+    Told,
+    told,
 )
 
 #: The name that a chart's output has where the kustomization has none for it.
@@ -75,10 +78,11 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What Kustomize printed, and what may make the next build another one."""
+    """What Kustomize printed, what may make the next build another one, and what was told of the charts in it."""
 
     output: str = field(repr=False)
     warnings: tuple[Warned, ...]
+    told: Told
 
 
 def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
@@ -114,9 +118,11 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
         overlay.tool, path=overlay.path, work=tree, home=work / "home", timeout=overlay.timeout,
         network={**_network(overlay.network), **_credentials(overlay.git)} if seen.has_remotes else {},
     )  # fmt: skip
-    charts = _charts(overlay, tree) if overlay.tool.inflates else {}
+    file = work / "told"
+    file.touch(mode=0o600)
+    charts = {**_charts(overlay, tree), HELM_TOLD: str(file)} if overlay.tool.inflates else {}
     output = runner.build(directory, cwd=place, more=_flags(overlay), charts=charts)
-    return Built(output=output, warnings=seen.warnings)
+    return Built(output=output, warnings=seen.warnings, told=told(file.read_text("ascii")))
 
 
 def opened(app: Path, root: Path, where: str, options: KustomizeOptions) -> Opened:

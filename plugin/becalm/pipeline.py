@@ -34,7 +34,7 @@ from becalm.sources.detect import Kind
 from becalm.sources.directory import DirectoryOptions
 from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import Helm, HelmOptions
-from becalm.sources.kustomize import KustomizeTool
+from becalm.sources.kustomize import KustomizeTool, Told
 from becalm.sources.sourcing import Remote, Sources
 from becalm.templates import functions
 from becalm.templates.files import wants
@@ -131,7 +131,8 @@ class Result:
     """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
 
     `before` is the output before it was normalised. `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
-    of `selection`. `warnings` tell what may make the next render another one.
+    of `selection`. `warnings` tell what may make the next render another one, and `charts` is what was told of those that
+    Kustomize inflated.
     """
 
     output: str = field(repr=False)
@@ -142,6 +143,7 @@ class Result:
     changes: tuple[Change, ...] = ()
     selection: Selection
     warnings: tuple[Warned, ...] = ()
+    charts: Told = field(default_factory=Told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ class _Stable:
     stabilised: Stabilised | None
     issued: Mapping[str, Issued]
     warnings: tuple[Warned, ...]
+    charts: Told = field(default_factory=Told)
 
 
 def render(request: Request) -> Result:
@@ -178,6 +181,7 @@ def render(request: Request) -> Result:
         changes=done.changes,
         selection=selection,
         warnings=stable.warnings,
+        charts=stable.charts,
     )
 
 
@@ -204,12 +208,12 @@ def _stabilised(request: Request) -> _Stable:
         return _Stable(_manifests(request), 0, None, {}, ())
     if kind == "kustomize":
         built = _built(request, None)
-        return _Stable(built.output, 0, None, {}, built.warnings)
+        return _Stable(built.output, 0, None, {}, built.warnings, built.told)
     chart = _chart(request)
     if kind == "helm":
         return chart
     built = _built(request, chart.output)
-    return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings))
+    return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings), charts=built.told)
 
 
 def _chart(request: Request) -> _Stable:

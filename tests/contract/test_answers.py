@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import socketserver
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -716,3 +718,106 @@ def test_processes_that_write_the_same_entry_at_once_do_no_harm(tmp_path):
     assert len(set(outcomes)) == 1
     assert outcomes[0][1] == ""
     assert len(list((tmp_path / "cache" / "renders").iterdir())) == 1
+
+
+INFLATED = "helmCharts: [{name: db, releaseName: shop, namespace: there}]\n"
+GENERATOR = "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: g}\nname: db\nreleaseName: shop\n"
+CERTIFICATE = '{{ $c := genSelfSignedCert "x" nil nil 90 }}\napiVersion: v1\nkind: Secret\nmetadata: {name: tls}\nstringData: {crt: {{ $c.Cert | quote }}}\n'
+
+
+@pytest.fixture
+def inflating(kustomized):
+    """A Kustomization that inflates a chart with a certificate."""
+    chart = {
+        "Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+        "values.yaml": "",
+        "templates/tls.yaml": CERTIFICATE,
+    }
+    files = {f"apps/web/charts/db/{name}": content for name, content in chart.items()}
+    write(kustomized.root, {**files, "apps/web/kustomization.yaml": INFLATED})
+    kustomized.env["BECALM_KUSTOMIZE_BUILD_OPTIONS"] = "--enable-helm"
+    return kustomized
+
+
+@pytest.mark.parametrize("by", ["helmCharts", "generators"])
+def test_charts_that_kustomize_inflates_are_kept_until_a_certificate_in_them_changes(inflating, by):
+    if by == "generators":
+        files = {"apps/web/g.yaml": GENERATOR, "apps/web/kustomization.yaml": "generators: [g.yaml]\n"}
+        write(inflating.root, files)
+    # becalm-helm has the machine's own clock.
+    inflating.now = int(time.time())
+    first = inflating.render()
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "BEGIN CERTIFICATE" in first.stdout
+    second = inflating.render()
+    assert (second.stdout, second.stderr, inflating.runs) == (first.stdout, "", 1)
+    (entry,) = inflating.renders.iterdir()
+    until = int.from_bytes(entry.read_bytes()[8:16], "big")
+    # A window is a third of 90 days; nothing else ends that early but by chance in one of 30 days.
+    assert 0 < until - inflating.now <= 30 * 86_400
+    import yaml
+    from cryptography import x509
+
+    (secret,) = yaml.safe_load_all(first.stdout)
+    begun = x509.load_pem_x509_certificate(secret["stringData"]["crt"].encode()).not_valid_before_utc
+    assert until == int(begun.timestamp()) + 30 * 86_400
+    write(inflating.root, {"apps/web/charts/db/values.yaml": "a: b\n"})
+    assert not inflating.is_hit()
+
+
+def test_another_program_for_charts_tells_nothing_so_nothing_is_kept(inflating, tmp_path):
+    (tmp_path / "own-helm").symlink_to(inflating.env["BECALM_HELM"])
+    inflating.env["BECALM_HELM_COMMAND"] = str(tmp_path / "own-helm")
+    assert not inflating.is_hit()
+    assert not inflating.is_hit()
+
+
+def test_what_is_not_pinned_is_kept_no_longer_than_a_certificate_in_it(kept, monkeypatch):
+    from dataclasses import replace
+
+    from becalm.errors import Warned
+
+    write(kept.app, {"templates/tls.yaml": CERTIFICATE})
+    render = answers.render
+    warned = Warned("may be another tomorrow", where="x", hint="pin it")
+    monkeypatch.setattr(answers, "render", lambda request: replace(render(request), warnings=(warned,)))
+    kept.render(BECALM_UNPINNED_SECONDS=str(400 * 86_400))
+    (entry,) = kept.renders.iterdir()
+    until = int.from_bytes(entry.read_bytes()[8:16], "big")
+    from cryptography import x509
+
+    pem = (
+        kept.render(BECALM_CACHE_DIR="off")
+        .stdout.partition("crt: ")[2]
+        .partition("\n")[0]
+        .strip("{}")
+        .strip()
+    )
+    certificate = x509.load_pem_x509_certificate(json.loads(pem).encode())
+    assert until == int(certificate.not_valid_before_utc.timestamp()) + 30 * 86_400
+
+
+def test_what_kustomize_fetches_is_kept_as_long_as_the_operator_says(inflating, monkeypatch, tmp_path):
+    from dataclasses import replace
+
+    from becalm.sources.kustomize import Told, told
+
+    # Whatever it is that has helm fetch a chart, becalm-helm tells of it.
+    file = tmp_path / "told"
+    file.touch()
+    helm = tmp_path / "fake-helm"
+    helm.write_text("#!/bin/sh\nexit 0\n")
+    helm.chmod(0o755)
+    env = {"PATH": os.environ["PATH"], "BECALM_HELM": str(helm), "BECALM_HELM_TOLD": str(file)}
+    argv = [sys.executable, "-m", "becalm.dropin"]
+    for words in (["version"], ["pull", "--untar", "db"]):
+        subprocess.run([*argv, *words], env={**os.environ, **env}, check=True, timeout=60)
+    assert told(file.read_text()) == Told(change=None, fetched=True)
+    render = answers.render
+    monkeypatch.setattr(
+        answers, "render", lambda request: replace(render(request), charts=Told(fetched=True))
+    )
+    assert not inflating.is_hit()
+    assert not inflating.is_hit()
+    inflating.render(BECALM_UNPINNED_SECONDS="60")
+    assert inflating.is_hit(BECALM_UNPINNED_SECONDS="60")

@@ -80,6 +80,10 @@ def _kept(entry: Entry) -> Answer:
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
     """How long an answer is right from now on."""
-    is_unpinned = bool(result.warnings) or key.may_change
+    is_unpinned = (
+        any(warned.may_change for warned in result.warnings) or key.may_change or result.charts.fetched
+    )
     changes = [issued.window.change - request.at for issued in result.issued.values()]
+    if result.charts.change is not None:
+        changes.append(result.charts.change - request.at)
     return min([*changes, request.keeping.unpinned if is_unpinned else _LONGEST, _LONGEST])

@@ -158,8 +158,9 @@ def _kustomization(request: Request, digest: _Digest) -> bool:
     found = overlays.opened(request.chart, request.repository, where, request.kustomize)
     app, root = found.app, found.root
     seen = kustomization.reachable(app, root, found.content, where, reads_anything=tool.reads_anything)
-    if seen.has_charts:
-        # becalm-helm does not tell when a certificate in such a chart changes.
+    may_inflate = seen.has_charts or seen.has_remotes or not seen.sees_all
+    if tool.inflates and tool.helm_command and may_inflate:
+        # Only becalm-helm tells when a certificate changes, and what it fetches.
         raise _UnfitError
     if not seen.sees_all:
         digest.tree(root, has_git=_may_name_git(seen.files, root))

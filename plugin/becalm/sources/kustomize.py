@@ -21,12 +21,34 @@ _CONTENT = ("Helm template:", "node contents:", "Helm stack trace:", ": unable t
 #: What the guard reads (becalm.dropin.guard).
 HELM_COMMAND = "BECALM_HELM_COMMAND"
 HELM_ROOT = "BECALM_HELM_ROOT"
+#: What becalm-helm writes to (becalm.dropin.told).
+HELM_TOLD = "BECALM_HELM_TOLD"
+_FETCHED = "fetched"
 #: What becalm-askpass reads (becalm.dropin.askpass).
 ASKPASS_SERVER = "BECALM_ASKPASS_SERVER"
 ASKPASS_PROGRAM = "BECALM_ASKPASS_PROGRAM"
 _OPTIONS = "BECALM_KUSTOMIZE_BUILD_OPTIONS"
 #: What kubectl logs around an error of several lines (k8s.io/component-base/cli, klog).
 _FRAME = re.compile(r"E\d{4} .*\berr=<|>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What becalm-helm tells of the charts of a build.
+
+    `change` is when the first certificate in them changes, in seconds since 1970, None without one; `fetched` says
+    whether a chart was fetched from elsewhere.
+    """
+
+    change: int | None = None
+    fetched: bool = False
+
+
+def told(text: str) -> Told:
+    """Read what becalm-helm has written."""
+    lines = text.splitlines()
+    times = [int(line.partition(" ")[2]) for line in lines if line != _FETCHED]
+    return Told(change=min(times, default=None), fetched=_FETCHED in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
