@@ -31,6 +31,8 @@ MIB = 1024 * 1024
 # the tidying up has to fit well below that.
 _GRACE = 1.0
 _REAP = 2.0
+#: Seconds for what is still on its way when the first program has ended.
+_LINGER = 3.0
 _TICK = 0.02
 _CHUNK = 256 * 1024
 _PR_SET_PDEATHSIG = 1
@@ -153,7 +155,8 @@ def together(programs: Sequence[Sequence[str]], *, env: Mapping[str, str], grace
     Args:
         programs: arguments of each, the first a path.
         env: their whole environment.
-        grace: seconds from SIGTERM to SIGKILL.
+        grace: seconds from SIGTERM to SIGKILL for the first of them, which has work to finish; once it has ended, the
+            others get a few more at most.
 
     Returns:
         The exit code of the first that ended (128 and the number for a signal), 0 after a signal to us.
@@ -211,6 +214,8 @@ def _end_together(children: Sequence[subprocess.Popen[bytes]], grace: float) -> 
     for child in children:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(max(0.0, until - time.monotonic()))
+        # argocd-cmp-server never ends on SIGTERM, and has removed its socket (cmpserver/server.go).
+        until = min(until, time.monotonic() + _LINGER)
     for child in children:
         if child.returncode is None:
             child.kill()
