@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -27,6 +29,8 @@ from becalm.web import server
 _PAUSE = 5.0
 #: What waits for a web process that does not read; more is lost to it, not to the log.
 _PIPE = 1024 * 1024
+#: Seconds that a reader gets to make room for one line.
+_PATIENCE = 0.5
 
 
 def serve(variables: Mapping[str, str]) -> int:
@@ -66,6 +70,7 @@ class _Telling:
         self._listening = None if chosen.web is None else server.listen(chosen.web)
         self.tidy = Tidy(Path(tempfile.gettempdir()), 4 * chosen.deadline)
         self._pipe = -1
+        self._rest = b""
         self._started = 0.0
         self._service: Service | None = None
 
@@ -79,9 +84,7 @@ class _Telling:
         if is_due and self._service is not None:
             self.start_web(self._service)
         if self._pipe >= 0:
-            # Either the whole line or nothing of it: half a line would spoil the next.
-            with contextlib.suppress(BlockingIOError):
-                self._write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            self._send(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
     def log(self, record: dict[str, Any]) -> None:
         """One line on stderr."""
@@ -120,7 +123,10 @@ class _Telling:
                 os._exit(code)
         os.close(reading)
         os.set_blocking(writing, False)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE)
         self._pipe = writing
+        self._rest = b""
         service.watch(pid, self._web_ended)
 
     def _web_ended(self, status: int) -> None:
@@ -128,15 +134,26 @@ class _Telling:
         self._pipe = -1
         self.log({"service": "the web process ended", "status": status})
 
-    def _write(self, data: bytes) -> None:
-        try:
-            sent = os.write(self._pipe, data)
-            if sent < len(data):
-                os.set_blocking(self._pipe, True)
-                os.write(self._pipe, data[sent:])
-                os.set_blocking(self._pipe, False)
-        except BrokenPipeError:
+    def _send(self, line: bytes) -> None:
+        """The whole line or nothing of it, since half a line would spoil the next; never wait long for a reader that hangs."""
+        if self._rest:
+            # The reader is behind: what comes now is lost to it.
+            self._flush(0.0)
             return
+        self._rest = line
+        self._flush(_PATIENCE)
+
+    def _flush(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._rest:
+            try:
+                self._rest = self._rest[os.write(self._pipe, self._rest) :]
+            except BlockingIOError:
+                left = until - time.monotonic()
+                if left <= 0 or not select.select((), (self._pipe,), (), left)[1]:
+                    return
+            except BrokenPipeError:
+                self._rest = b""
 
 
 def _brief(record: dict[str, Any]) -> dict[str, Any]:
