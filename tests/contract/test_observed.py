@@ -105,6 +105,29 @@ def test_the_page_can_be_switched_off(observed):
         assert [observed.get(path)[0] for path in ("/", "/apps/my-app", "/certificates")] == [404, 404, 404]
 
 
+def test_a_web_process_that_hangs_holds_no_render_up(observed):
+    secrets = "".join(
+        f"---\napiVersion: v1\nkind: Secret\nmetadata: {{name: s{n}}}\nstringData: {{pw: {{{{ randAlphaNum 8 }}}}}}\n"
+        for n in range(1200)
+    )
+    write(observed.app, {"templates/many.yaml": secrets})
+    with observed.serving() as service:
+        web = observed.web(service)
+        os.kill(web, signal.SIGSTOP)
+        try:
+            # Records of these are more than the pipe holds.
+            for number in range(14):
+                done = observed.generate({"name": "values", "string": f"a: {number}\n"}, timeout=20)
+                assert (done.returncode, done.stderr) == (0, "")
+            observed.renders(14)
+        finally:
+            os.kill(web, signal.SIGCONT)
+        assert observed.generate().returncode == 0
+        # Half a line would be no record.
+        metrics = observed.until("/metrics", 200, "becalm_renders_total{")
+        assert "becalm_records_refused_total 0.0" in metrics
+
+
 def test_a_port_that_is_taken_is_said_at_the_start(observed):
     with socket.create_server(("127.0.0.1", observed.port)):
         done = observed.refusal()
