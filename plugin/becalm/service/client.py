@@ -1,14 +1,12 @@
 """What Argo CD starts for every render: hands it to the service and copies the answer.
 
 It runs once for every render of every application, so this imports nothing that takes long to load (`_socket` instead
-of `socket`, which loads `enum` and `selectors`). Where no service answers, the caller renders by itself.
+of `socket`, which loads `enum` and `selectors`; nothing of `__future__`, which is a module too). Where no service answers, the caller renders by itself.
 
 The message is a length of four bytes and, separated by NUL, entries of the environment; with it go the directory and
 two files in memory, for output and errors. They are copied only when the service says how the render ended, so that
 whatever dies in between, nothing is printed in part.
 """
-
-from __future__ import annotations
 
 import _socket
 import errno
@@ -54,6 +52,11 @@ def _patience() -> float:
     """Seconds after which a service that says nothing has not only much to do: it keeps the time itself."""
     text = os.environ.get("BECALM_DEADLINE", "")
     return _PATIENCE + (int(text) if text.isascii() and text.isdigit() and len(text) < 7 else _DEADLINE)
+
+
+def end(code: int) -> None:
+    """End the process at once: everything is written, and Python would take as long to tidy up as the service to answer."""
+    os._exit(code)
 
 
 def _is_ours(path: str) -> bool:

@@ -72,15 +72,21 @@ class Records:
 
 def take(output: str, marker: str) -> tuple[str, Records]:
     """The output without its record documents, and the records."""
+    records = Records()
+    if marker not in output:
+        return output, records
     pattern = re.compile(
         rf"^---\n(?:# Source: [^\n]*\n)?apiVersion: becalm\.dev/v1\nkind: Survey\nmetadata:\n"
         rf"  name: {marker}\nrecords: ([A-Za-z0-9+/=]*)\n*(?=---|\Z)",
         re.MULTILINE,
     )
-    records = Records()
+    kept: list[str] = []
+    position = 0
     for match in pattern.finditer(output):
         _read(json.loads(base64.b64decode(match.group(1))), records)
-    return pattern.sub("", output), records
+        kept.append(output[position : match.start()])
+        position = match.end()
+    return "".join((*kept, output[position:])), records
 
 
 def _read(events: dict[str, list[object]], records: Records) -> None:
