@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm import overlays
+from becalm import lookups, overlays
 from becalm.cmp.helm_environment import SEED_FILE
+from becalm.config import looking
 from becalm.config.keeping import Keeping
-from becalm.copies import Copy, decoded, read_inputs, work_directory
+from becalm.config.looking import Looking
+from becalm.copies import Copy, decoded, read_inputs, release, work_directory
 from becalm.derive import instant
 from becalm.derive.cache import Cache
 from becalm.derive.deriver import Deriver, Issued
@@ -27,7 +29,7 @@ from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
 from becalm.normalise.rendered import Cluster
 from becalm.sources import detect, directory, sourcing
-from becalm.sources.chart import ChartTree, label, load_chart
+from becalm.sources.chart import ChartTree, label, load_chart, write_chart
 from becalm.sources.detect import Kind
 from becalm.sources.directory import DirectoryOptions
 from becalm.sources.edits import KustomizeOptions
@@ -39,6 +41,7 @@ from becalm.templates.files import wants
 
 if TYPE_CHECKING:
     from becalm.normalise.engine import Change
+    from becalm.stabilise.looking import Looked, Lookups
     from becalm.stabilise.stabiliser import Stabilised
 
 
@@ -54,6 +57,7 @@ class Request:
     `keeping` says what `generate` keeps of renders, `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
     change between two renders is an error, not a warning. `remote` is what is not in the directory: a chart from
     elsewhere, values files, and under which settings they are brought. `source` says what is rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
+    `looking` says how `lookup` is answered, unless `lookups` does it.
     `tool` says what builds them, and `variables` are those of the program that renders charts for it, `git` are those with
     credentials for the repository's server, and `parameters` is the file that a person gave for
     what an application sets.
@@ -90,6 +94,8 @@ class Request:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     git: Mapping[str, str] = field(default_factory=dict, repr=False)
     parameters: Path | None = None
+    looking: Looking = field(default_factory=Looking)
+    lookups: Lookups | None = field(default=None, repr=False)
 
     @property
     def kind(self) -> Kind:
@@ -117,7 +123,8 @@ class Result:
     """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
 
     `before` is the output before it was normalised. `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
-    of `selection`. `warnings` tell what may make the next render another one.
+    of `selection`. `warnings` tell what may make the next render another one. `lookups` are those of the last render,
+    and `notices` tell what is deterministic, and all the same not what `helm install` would do.
     """
 
     output: str = field(repr=False)
@@ -128,6 +135,8 @@ class Result:
     changes: tuple[Change, ...] = ()
     selection: Selection
     warnings: tuple[Warned, ...] = ()
+    lookups: tuple[Looked, ...] = ()
+    notices: tuple[Warned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,7 @@ class _Stable:
     stabilised: Stabilised | None
     issued: Mapping[str, Issued]
     warnings: tuple[Warned, ...]
+    lookups: tuple[Looked, ...] = ()
 
 
 def render(request: Request) -> Result:
@@ -164,6 +174,8 @@ def render(request: Request) -> Result:
         changes=done.changes,
         selection=selection,
         warnings=stable.warnings,
+        lookups=stable.lookups,
+        notices=lookups.notices(stable.lookups, request.looking),
     )
 
 
@@ -203,21 +215,34 @@ def _chart(request: Request) -> _Stable:
         tree, warnings = sources.tree, sources.warnings
         inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
-            return _Stable(stock(helm, sources.chart, request), helm.runs, None, {}, warnings)
+            chart = _with_release(sources, request, helm.work)
+            return _Stable(stock(helm, chart, request), helm.runs, None, {}, warnings)
         from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
 
         deriver = deriver_of(request)
-        copy = Copy(tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options))
+        copy = Copy(
+            tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options),
+            revision=request.options.revision,
+        )  # fmt: skip
+        answering = lookups_of(request)
         done = copy.stabilise(
             deriver=deriver, namespace=request.options.namespace, instant=request.instant,
-            epochs=Epochs(request.item_epochs, where=request.epochs_where),
+            epochs=Epochs(request.item_epochs, where=request.epochs_where), lookups=answering,
         )  # fmt: skip
+        if done.output is None and any(answering.answers.values()):
+            raise done.fault or helm.failed(done.error or "")
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
             stock(helm, sources.chart, request)
             raise done.fault or unstable(tree, done)
         issued = {} if deriver is None else deriver.issued
-        return _Stable(done.output, helm.runs, done, issued, warnings)
+        return _Stable(done.output, helm.runs, done, issued, warnings, done.lookups)
+
+
+def _with_release(sources: Sources, request: Request, work: Path) -> Path:
+    """The chart, or a copy of it in which `.Release.Revision` is what was asked for."""
+    added = release(sources.tree, request.options.revision)
+    return write_chart(sources.tree, added, work / "release" / "chart") if added else sources.chart
 
 
 @contextmanager
@@ -250,6 +275,19 @@ def deriver_of(request: Request) -> Deriver | None:
     return Deriver(key, at=request.at, windows=request.windows, cache=Cache(request.cache))
 
 
+def lookups_of(request: Request) -> Lookups:
+    """What answers the lookups of a request."""
+    return request.lookups or lookups.answering(
+        request.looking,
+        directory=Path(request.looking.directory)
+        if request.looking.directory
+        else (request.chart if request.chart.is_dir() else request.chart.parent),
+        application=request.application,
+        seed=request.seed,
+        namespace=request.options.namespace,
+    )
+
+
 def render_stock(request: Request) -> str:
     """What the stock tools render, for comparison."""
     kind = request.kind
@@ -258,7 +296,7 @@ def render_stock(request: Request) -> str:
     if kind == "kustomize":
         return _built(request, None, is_stock=True).output
     with _sourced(request) as (helm, complete, sources):
-        output = stock(helm, sources.chart, complete)
+        output = stock(helm, _with_release(sources, complete, helm.work), complete)
     return output if kind == "helm" else _built(request, output, is_stock=True).output
 
 
@@ -276,12 +314,15 @@ def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> ov
 
 def _variables(request: Request, work: Path) -> Mapping[str, str]:
     """What becalm-helm reads; a seed that no variable names is put into a file that nothing of the app's reaches."""
-    if request.seed is None or SEED_FILE in request.variables or not request.tool.inflates:
+    if not request.tool.inflates:
         return request.variables
+    variables = {**request.variables, **looking.written(request.looking, str(request.chart.absolute()))}
+    if request.seed is None or SEED_FILE in variables:
+        return variables
     file = work / "seed"
     file.touch(mode=0o600)
     file.write_bytes(seed_file(request.seed))
-    return {**request.variables, SEED_FILE: str(file)}
+    return {**variables, SEED_FILE: str(file)}
 
 
 def _manifests(request: Request) -> str:

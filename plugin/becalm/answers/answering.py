@@ -43,7 +43,7 @@ def answer(request: Request) -> Answer:
     if found is not None:
         return _kept(found)
     result = render(request)
-    own = tuple(warned.line() for warned in result.warnings)
+    own = tuple(warned.line() for warned in (*result.warnings, *result.notices))
 
     def finish() -> dict[str, Any]:
         told = {**report(request, result), "outcome": "rendered", "warnings": list(own)}
@@ -66,7 +66,8 @@ def _kept(entry: Entry) -> Answer:
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
     """How long an answer is right from now on."""
-    if result.warnings or key.may_change:
+    is_live = request.looking.policy == "live" and bool(result.lookups)
+    if result.warnings or key.may_change or is_live:
         return min(request.keeping.unpinned, _LONGEST)
     changes = [issued.window.change - request.at for issued in result.issued.values()]
     return min([*changes, _LONGEST])

@@ -24,6 +24,7 @@ from becalm.pipeline import Request
 from becalm.sources import components, detect, kustomization
 from becalm.sources.chart import label
 from becalm.sources.edits import edited
+from becalm.stabilise.recorded import NAME as LOOKUPS
 
 _SCHEME = "becalm answer key 1"
 _MOST_FILES = 50_000
@@ -31,7 +32,7 @@ _MOST_BYTES = 512 * 1024 * 1024
 #: Fields of a request that cannot reach its output, or that are looked at in another way.
 _LEFT_OUT = frozenset((
     "chart", "root", "seed", "helm", "path", "timeout", "at", "cache", "keeping", "epochs_where", "rule_files", "definitions",
-    "variables", "tool", "options", "remote", "parameters", "git",
+    "variables", "tool", "options", "remote", "parameters", "git", "lookups",
 ))  # fmt: skip
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -95,6 +96,7 @@ def _source(request: Request, digest: _Digest) -> bool:
             digest.tree(request.root or chart)
     if request.chart.is_dir():
         digest.optional(request.chart / ".becalm.yaml")
+        digest.optional(request.chart / LOOKUPS)
     if kind in ("kustomize", "chain"):
         may_change = _kustomization(request, digest)
     if kind == "directory":
@@ -246,7 +248,7 @@ def own() -> bytes:
     """Becalm's own files: a version that is being worked on has one number for many contents."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*")):
-        if path.suffix in (".py", ".json", ".yaml") and path.is_file():
+        if path.suffix in (".py", ".json", ".yaml", ".tpl", ".toml") and path.is_file():
             data = path.read_bytes()
             digest.update(f"{path.relative_to(_PACKAGE)} {len(data)}\n".encode() + data)
     return digest.digest()

@@ -6,7 +6,7 @@ A frame is a dict: s the state shared by all frames of a file, r where typed res
 that a person would use, dot the dot of the named template.
 The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer
 unknown draws with a provisional value and record them; replay: an unknown draw is a request, made
-through `fail`), t the settled values of the file, c how often each path was taken, e the records, k the
+through `fail`), l how a lookup is answered and q what was looked up (see lookup.tpl), t the settled values of the file, c how often each path was taken, e the records, k the
 marker of records and requests, names the framed named templates, w what makes a text worth rewriting.
 A settled entry holds v the value, and g where it depends on more than the arguments: the digest of the
 texts that were given (passwords, keys, issuers).
@@ -29,6 +29,7 @@ texts that were given (passwords, keys, issuers).
 {{- $_ := set $s "o" (list (index . 2) $own) -}}
 {{- $_ := set $s "c" dict -}}
 {{- $_ := set $s "e" dict -}}
+{{- $_ := set $s "q" dict -}}
 {{- $_ := set $s "included" (ne $own $name) -}}
 {{- $_ := set $f "s" $s -}}
 {{- $_ := set $f "r" dict -}}
@@ -40,6 +41,7 @@ texts that were given (passwords, keys, issuers).
 {{- $f := index . 0 -}}
 {{- $dot := index . 1 -}}
 {{- $s := $f.s -}}
+{{- include "becalm.looked" (list $s $dot) -}}
 {{- if ne $s.m "replay" -}}
 {{- if and $s.unsettled $s.e -}}
 {{- if $s.included -}}
