@@ -22,7 +22,7 @@ from becalm.sources.sourcing import RemoteValues
 _HELM_ONLY = frozenset((
     "releaseName", "valueFiles", "ignoreMissingValueFiles", "values", "valuesObject", "parameters", "stringParameters",
     "fileParameters", "skipCrds", "skipTests", "skipSchemaValidation", "passCredentials",
-    "chart.path", "chart.repository", "chart.name", "chart.version",
+    "chart.path", "chart.repository", "chart.name", "chart.version", "release.isUpgrade", "release.revision",
 ))  # fmt: skip
 _HELM_VERSIONS = ("", "v3", "v4")
 _KUSTOMIZE_ONLY = frozenset(kustomize_parameters.NAMES)
@@ -128,6 +128,8 @@ def helm(
         skip_crds=asked.skip_crds,
         skip_tests=asked.skip_tests,
         skip_schema_validation=asked.skip_schema_validation,
+        is_upgrade=asked.is_upgrade,
+        revision=asked.revision,
     )
     remote = enumerate(files)
     return options, tuple(

@@ -13,17 +13,15 @@ import base64
 import http.client
 import json
 import re
-import socket
-import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from becalm.derive import seed
 from becalm.errors import ConfigError
+from becalm.sources import api_server
+from becalm.sources.api_server import ACCOUNT, Cluster
 
-#: Where Kubernetes mounts the token and the certificates of a pod's ServiceAccount.
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 SECONDS = 30
 _MOST = 1024 * 1024
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -34,23 +32,6 @@ _REMEDIES = {
     403: "its ServiceAccount needs a Role that may create Secrets there (manifests/seed)",
     404: "the namespace is not there",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """The API server of the cluster that this pod is in.
-
-    Attributes:
-        host: a name or an address, without brackets.
-        port: its TCP port.
-        authorities: a PEM file of the certificates that it is trusted by.
-        token: of the pod's ServiceAccount.
-    """
-
-    host: str
-    port: int
-    authorities: Path
-    token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,22 +48,7 @@ def in_cluster(variables: Mapping[str, str], account: Path = ACCOUNT) -> Cluster
     Raises:
         ConfigError: this is no pod, or it has no token.
     """
-    host = variables.get("KUBERNETES_SERVICE_HOST", "")
-    port = variables.get("KUBERNETES_SERVICE_PORT", "443")
-    if not host:
-        raise ConfigError("this is no pod of a cluster", where="KUBERNETES_SERVICE_HOST", hint=_ELSEWHERE)
-    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ConfigError("this is no port", where="KUBERNETES_SERVICE_PORT")
-    path = account / "token"
-    try:
-        token = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeError):
-        token = ""
-    if not re.fullmatch(r"[!-~]+", token):
-        raise ConfigError(
-            "there is no token", where=str(path), hint="set automountServiceAccountToken of the pod to true"
-        )
-    return Cluster(host=host, port=int(port), authorities=account / "ca.crt", token=token)
+    return api_server.in_cluster(variables, account, elsewhere=_ELSEWHERE)
 
 
 def create(cluster: Cluster, *, namespace: str, name: str, key: str = "seed") -> Outcome:
@@ -128,43 +94,8 @@ def create(cluster: Cluster, *, namespace: str, name: str, key: str = "seed") ->
 
 def _post(cluster: Cluster, path: str, body: bytes) -> tuple[int, str]:
     """Ask once; the status, and the reason of a Kubernetes Status (or "")."""
-    where = f"https://{f'[{cluster.host}]' if ':' in cluster.host else cluster.host}:{cluster.port}"
-    try:
-        context = ssl.create_default_context(cafile=str(cluster.authorities))
-    except (OSError, ssl.SSLError):
-        raise ConfigError(
-            "the cluster's certificates cannot be read", where=str(cluster.authorities)
-        ) from None
-    connection = http.client.HTTPSConnection(cluster.host, cluster.port, context=context, timeout=SECONDS)
-    headers = {
-        "Authorization": f"Bearer {cluster.token}",
-        "Content-Type": "application/json",
-        "Accept": "application/json",
-        "User-Agent": "becalm",
-    }
-    try:
-        connection.request("POST", path, body=body, headers=headers)
-        response = connection.getresponse()
-        return response.status, _reason(response.read(_MOST))
-    except ssl.SSLError as error:
-        raise ConfigError(
-            f"the API server cannot be trusted: {error.reason or 'TLS fails'}", where=where
-        ) from None
-    except socket.gaierror:
-        raise ConfigError("the API server's name is not known", where=where) from None
-    except TimeoutError:
-        raise ConfigError(
-            f"the API server did not answer within {SECONDS} seconds",
-            where=where,
-            hint="check that a NetworkPolicy lets this pod reach it",
-        ) from None
-    except (OSError, http.client.HTTPException) as error:
-        what = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        raise ConfigError(
-            f"the API server cannot be reached: {what}", where=where, hint="check the pod's network"
-        ) from None
-    finally:
-        connection.close()
+    status, answer = api_server.ask(cluster, "POST", path, body, seconds=SECONDS, most=_MOST)
+    return status, _reason(answer[:_MOST])
 
 
 def _reason(text: bytes) -> str:

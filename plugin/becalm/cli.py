@@ -81,6 +81,9 @@ def _parser() -> Parser:
         ("test", "run the examples of a rule file, or of a .becalm.yaml", _rules_test),
     ):
         command(rules, name, text, run).add_argument("file", type=Path, metavar="FILE")
+    lookup = options.family(commands, "lookup", "record what a chart looks up")
+    recording = command(lookup, "record", "write becalm.lookups.yaml beside a chart", _lookup_record)
+    options.add_lookup(request(recording))
     seed = options.family(commands, "seed", "make a seed, or replace it")
     new = command(seed, "new", "write a fresh seed to a new file with mode 0600", _seed_new)
     new.add_argument("file", type=Path, metavar="FILE")
@@ -126,7 +129,7 @@ def _run(request: Request) -> str:
 
     with forward_termination():
         result = render(request)
-    for warned in result.warnings:
+    for warned in (*result.warnings, *result.notices):
         console.warn(warned.line())
     return result.output
 
@@ -242,6 +245,23 @@ def _parameters(arguments: argparse.Namespace) -> str:
     values = dict(parameters.flattened(pipeline.default_values(wiring.announced_chart())))
     one = {"name": "parameters", "title": "Helm parameters", "collectionType": "map", "map": values}
     return json.dumps([one] if values else [], indent=2) + "\n"
+
+
+def _lookup_record(arguments: argparse.Namespace) -> str:
+    from becalm import recording, wiring  # noqa: PLC0415
+    from becalm.config import load  # noqa: PLC0415
+    from becalm.sources.process import forward_termination  # noqa: PLC0415
+
+    request = wiring.from_arguments(arguments)
+    if arguments.live is None:
+        find = recording.from_kubectl(arguments.kubectl, load.environment())
+    else:
+        find = recording.from_file(arguments.live)
+    with forward_termination():
+        rows = recording.record(request, find)
+    if not rows:
+        return "The chart looks nothing up.\n"
+    return table([("LOOKED UP", "RECORDED", "PLACE"), *((row.asked, row.answer, row.place) for row in rows)])
 
 
 def _rules_list(_: argparse.Namespace) -> str:

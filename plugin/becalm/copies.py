@@ -22,10 +22,14 @@ from becalm.templates.files import TemplateFile
 if TYPE_CHECKING:
     from becalm.derive.deriver import Deriver
     from becalm.stabilise.epochs import Epochs
+    from becalm.stabilise.looking import Lookups
     from becalm.stabilise.stabiliser import Attempt, Observed, Stabilised, Stabiliser
 
 _NOTES = "NOTES.txt"
 _RUNTIME = "templates/_becalm.tpl"
+#: Helm renders the deepest path first, then those that are last by name (pkg/engine, `sortTemplates`).
+_LAST = "templates/!becalm.yaml"
+_FIRST = "templates/{}/becalm.yaml"
 _MAX_TEXT = 1024 * 1024
 
 #: Runs helm on a chart; the outcome is not judged.
@@ -74,10 +78,13 @@ class Copy:
         inputs: its texts that can draw.
         work: an existing private directory.
         run: runs helm on the copy.
+        revision: what `.Release.Revision` is.
     """
 
-    def __init__(self, tree: ChartTree, inputs: Inputs, *, work: Path, run: Run) -> None:
+    def __init__(self, tree: ChartTree, inputs: Inputs, *, work: Path, run: Run, revision: int = 1) -> None:
         self.tree = tree
+        self._revision = revision
+        self._tells_lookups = False
         self.inputs = inputs
         self.work = work
         self.run = run
@@ -85,22 +92,53 @@ class Copy:
         """What helm was given last: a directory, or an archive in one."""
         self._changed: dict[str, str] | None = None
         self._stabiliser: Stabiliser | None = None
+        self._runtime = ""
 
     def stabilise(
-        self, *, deriver: Deriver | None, namespace: str, instant: str, epochs: Epochs
+        self,
+        *,
+        deriver: Deriver | None,
+        namespace: str,
+        instant: str,
+        epochs: Epochs,
+        lookups: Lookups | None = None,
     ) -> Stabilised:
         """Render until nothing is left to settle; then helm renders the copy at `path` the same way every time.
+
+        A chart that renders only where its lookups are left alone is rendered so, if they are answered with nothing.
 
         Raises:
             PluginError: as `Stabiliser.run`.
         """
-        from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
+        from becalm.stabilise import looking  # noqa: PLC0415  # not for charts that draw nothing
+        from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415
 
-        self._stabiliser = Stabiliser(
-            self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
-            epochs=epochs,
-        )  # fmt: skip
-        return self._stabiliser.run(self._render)
+        if not any(map(functions.looks, (*(file.text for file in self.inputs.files), *self.inputs.texts))):
+            lookups = None
+
+        def stabilised(lookups: Lookups | None) -> Stabilised:
+            self._tells_lookups = lookups is not None
+            self._stabiliser = Stabiliser(
+                self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
+                epochs=epochs, lookups=lookups,
+            )  # fmt: skip
+            return self._stabiliser.run(self._render)
+
+        done = stabilised(lookups)
+        if done.output is None and lookups is not None and lookups.is_optional:
+            done = stabilised(None)
+            places = (place for file in self.inputs.files for place in looking.mentions(file))
+            done.lookups = tuple(map(looking.unseen, places))
+        return done
+
+    def quieten(self) -> None:
+        """Let the copy print nothing of ours, where somebody else renders it once more."""
+        if self._tells_lookups and self.path.is_dir():
+            (self.path / _LAST).unlink()
+        elif self._tells_lookups:
+            assert self._changed is not None
+            self._tells_lookups = False
+            self._write(self._changed, self._runtime)
 
     def observe(self, salt: str | None = None) -> Observed:
         """Render once more what `stabilise` has rendered, as `Stabiliser.observe`."""
@@ -111,6 +149,7 @@ class Copy:
         """Run helm on the copy with these templates replaced and this file of templates added."""
         from becalm.stabilise.stabiliser import Attempt  # noqa: PLC0415
 
+        self._runtime = runtime
         if changed is self._changed and self.path.is_dir():
             (self.path / _RUNTIME).write_bytes(_encode(runtime))
         else:
@@ -131,9 +170,24 @@ class Copy:
                 sibling = location[-1].removesuffix(".txt") + ".becalm.yaml"
                 replaced[(*location[:-1], sibling)] = b'{{ include "becalm.notes" . }}'
         replaced[(_RUNTIME,)] = _encode(runtime)
+        if self._tells_lookups:
+            replaced[(_LAST,)] = b'{{ include "becalm.lookups" . }}'
+        replaced |= release(self.tree, self._revision)
         directory = Path(tempfile.mkdtemp(prefix="chart-", dir=self.work))
         self.path = write_chart(self.tree, replaced, directory / "chart")
         self._changed = changed
+
+
+def release(tree: ChartTree, revision: int) -> dict[Location, bytes]:
+    """The file that makes `.Release.Revision` another one than 1, which `helm template` always gives.
+
+    All charts of a render share one map of the release, and helm renders this file before all others.
+    """
+    if revision == 1:
+        return {}
+    depth = max("/".join(location).count("/") for location, _, _ in tree.walk())
+    path = _FIRST.format("/".join(["becalm"] * (depth + 2)))
+    return {(path,): b'{{ $_ := set .Release "Revision" %d }}' % revision}
 
 
 def _encode(text: str) -> bytes:

@@ -157,15 +157,14 @@ class RuleError(PluginError):
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """What a person should know of a render that went well; never a secret value.
+    """What renders today but may render differently tomorrow; with `strict` it is an error.
 
-    With `may_change` it tells of an input that may render differently tomorrow; with `strict` that is an error.
+    Never holds a secret value.
     """
 
     what: str
     where: str
     hint: str
-    may_change: bool = True
 
     def line(self) -> str:
         """The message in one line, as `PluginError.first_line`."""

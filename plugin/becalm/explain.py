@@ -47,11 +47,21 @@ class Misfit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What the chart looked up, "" where that is not known, in which place, and how it was answered."""
+
+    object: str
+    place: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What was changed, in the order of the output, and what does not fit its kind."""
+    """What was changed, in the order of the output, what does not fit its kind, and what was looked up."""
 
     changes: tuple[Explained, ...]
     misfits: tuple[Misfit, ...]
+    lookups: tuple[Lookup, ...] = ()
 
 
 _REMOVES = "takes the field away once, if it was applied before"
@@ -79,7 +89,11 @@ def explain(request: Request) -> Explanation:
         for change in result.changes
     )
     found = misfits(result.output, request.options.namespace, request.options.kube_version)
-    return Explanation(changes=tuple(changes), misfits=tuple(found))
+    looked = (
+        Lookup(object="" if one.asked is None else str(one.asked), place=one.place, answer=one.answer)
+        for one in result.lookups
+    )
+    return Explanation(changes=tuple(changes), misfits=tuple(found), lookups=tuple(looked))
 
 
 def misfits(output: str, namespace: str, kube_version: str) -> Iterator[Misfit]:
@@ -128,6 +142,11 @@ def lines(found: Explanation) -> Iterator[str]:
         if one.first_sync:
             yield f"  * The first sync {one.first_sync}."
     yield from _misfit_lines(found.misfits)
+    if found.lookups:
+        yield ""
+        yield "The chart looks things up in the cluster, which is answered as BECALM_LOOKUP says:"
+    for looked in found.lookups:
+        yield f"  {looked.answer:<12} {looked.object or 'something'}  ({looked.place})"
 
 
 def _misfit_lines(found: Sequence[Misfit]) -> Iterator[str]:

@@ -56,6 +56,8 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_TLS_CERTS_DIR       certificates by host name, as in argocd-tls-certs-cm
   BECALM_CHART_REPOSITORIES  prefixes of repositories that apps may name (default: every https:// and oci://)
   BECALM_VALUES_FILE_URLS    prefixes of addresses of values files that apps may name (default: none)
+  BECALM_LOOKUP              what lookup finds: empty (default), recorded, rendered or live (docs/lookup.md)
+  BECALM_LOOKUP_ALLOW, BECALM_LOOKUP_PROJECTS  what live may read, and for which projects
   BECALM_STRICT              "true": refuse inputs that may change between two renders
   HTTPS_PROXY, HTTP_PROXY, NO_PROXY  for downloads
   BECALM_CACHE_BYTES, BECALM_REDIS_URL, BECALM_REDIS_PASSWORD, BECALM_UNPINNED_SECONDS  of the cache of renders
@@ -120,6 +122,14 @@ finds what the render itself shows, such as weights under a Rollout; the rest ha
   becalm ignore ./chart --app shop --namespace shop --throwaway-seed --entry updated-images
   becalm ignore ./chart --app shop --namespace shop --throwaway-seed \\
     --field 'Deployment.apps/web spec.template.metadata.annotations[a/b]'
+"""
+_LOOKUP = """\
+Renders a chart and records everything that it looks up, also what is not there, in becalm.lookups.yaml beside it, for
+the policy `recorded` (BECALM_LOOKUP or --lookup). Values of Secrets are sealed: only becalm with the same seed opens
+them, for the same application. Commit the file.
+
+  kubectl -n shop get secrets,configmaps -o yaml | becalm lookup record ./chart --app shop --namespace shop --seed ./seed --live -
+  becalm lookup record ./chart --app shop --namespace shop --seed ./seed --kubectl
 """
 _RULES = """\
 Rules say which fields of rendered objects are taken away, filled in, or brought to the form that the cluster
@@ -212,6 +222,8 @@ _DESCRIPTIONS = {
     "discover": _DISCOVER,
     "audit": _AUDIT,
     "parameters": _PARAMETERS,
+    "lookup": _LOOKUP,
+    "record": _LOOKUP,
     "new": _SEED_NEW,
     "create": _SEED_CREATE,
 }
@@ -296,6 +308,16 @@ def add_request(parser: Parser) -> Parser:
     return parser
 
 
+def add_lookup(parser: argparse.ArgumentParser) -> None:
+    """Where recorded objects come from."""
+    one = parser.add_mutually_exclusive_group(required=True)
+    one.add_argument(
+        "--live", metavar="FILE", help="objects from `kubectl get -o yaml` (or json), - for stdin"
+    )
+    one.add_argument("--kubectl", nargs="?", const="kubectl", metavar="FILE",
+        help="ask the cluster by kubectl for exactly what is looked up")  # fmt: skip
+
+
 def add_ignore(parser: argparse.ArgumentParser) -> None:
     """What to ignore, and where it is pasted."""
     add = parser.add_argument
@@ -353,6 +375,11 @@ def _add_helm(group: argparse._ArgumentGroup) -> None:
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
     add("--api-versions", action="append", default=[], metavar="A",
         help="an API version the cluster has; can be repeated")  # fmt: skip
+    add("--is-upgrade", action="store_true", help="let .Release.IsUpgrade be true")
+    add("--revision", type=_revision, default=1, metavar="N",
+        help="what .Release.Revision is; more than 1 is an upgrade (default: 1)")  # fmt: skip
+    add("--lookup", choices=("empty", "recorded", "rendered", "live"), default="",
+        help="what lookup finds (default: BECALM_LOOKUP, else empty)")  # fmt: skip
     add("--helm", default="", metavar="FILE",
         help="the helm binary (default: BECALM_HELM, else helm in the PATH)")  # fmt: skip
     add(
@@ -410,6 +437,12 @@ def _add_time(group: argparse._ArgumentGroup) -> None:
     add("--certificate-margin", default="", metavar="F", help="part of a validity always left (default: 1/4)")
     add("--certificate-anchor", default="", metavar="T",
         help="when windows begin, RFC 3339 (default: each its own time)")  # fmt: skip
+
+
+def _revision(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) < 2**31):
+        raise ValueError
+    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -14,8 +14,8 @@ _SOON = 60 * _DAY
 _SHOWN = 5
 
 
-def warnings(pins: Pins, *, at: int) -> Iterator[Warned]:
-    """Warnings, one for each kind of trouble.
+def notices(pins: Pins, *, at: int) -> Iterator[Warned]:
+    """Notices, one for each kind of trouble.
 
     Args:
         pins: after the render.
@@ -26,21 +26,18 @@ def warnings(pins: Pins, *, at: int) -> Iterator[Warned]:
             f"{counted(pins.left, 'pin')} of another epoch of the application {_does(pins.left)} not hold; the values are derived",
             where=NAME,
             hint="`becalm adopt` writes the file for this one",
-            may_change=False,
         )
     if pins.unused:
         yield Warned(
             f"{counted(len(pins.unused), 'pin')} {_does(len(pins.unused))} not match what is drawn: {_places(pins.unused)}",
             where=NAME,
             hint="the chart or an epoch has changed; `becalm adopt --prune` removes them",
-            may_change=False,
         )
     if pins.outdated:
         yield Warned(
             f"what was pinned would now be made from something else, so it is derived: {_places(pins.outdated)}",
             where=NAME,
             hint="`becalm adopt --prune` removes the pins",
-            may_change=False,
         )
     ending = [label for label, until in _ends(pins) if until - at < _SOON]
     if ending:
@@ -48,7 +45,6 @@ def warnings(pins: Pins, *, at: int) -> Iterator[Warned]:
             f"certificates that were taken over end soon, and are not replaced by themselves: {_places(ending)}",
             where=NAME,
             hint="raise their epochs, or remove their pins, to get new ones",
-            may_change=False,
         )
 
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm import overlays, pinned
+from becalm import lookups, overlays, pinned
 from becalm.cmp.helm_environment import SEED_FILE
+from becalm.config import looking
 from becalm.config.keeping import Keeping
-from becalm.copies import Copy, decoded, read_inputs, work_directory
+from becalm.config.looking import Looking
+from becalm.copies import Copy, Inputs, decoded, read_inputs, release, work_directory
 from becalm.derive import instant
 from becalm.derive.cache import Cache
 from becalm.derive.deriver import Deriver, Issued
@@ -29,7 +31,7 @@ from becalm.normalise.engine import normalise
 from becalm.normalise.policy import Say, Scope, Selection
 from becalm.normalise.rendered import Cluster
 from becalm.sources import detect, directory, sourcing
-from becalm.sources.chart import ChartTree, label, load_chart
+from becalm.sources.chart import ChartTree, label, load_chart, write_chart
 from becalm.sources.detect import Kind
 from becalm.sources.directory import DirectoryOptions
 from becalm.sources.edits import KustomizeOptions
@@ -41,6 +43,7 @@ from becalm.templates.files import wants
 
 if TYPE_CHECKING:
     from becalm.normalise.engine import Change
+    from becalm.stabilise.looking import Looked, Lookups
     from becalm.stabilise.records import Records
     from becalm.stabilise.stabiliser import Stabilised
 
@@ -57,6 +60,7 @@ class Request:
     `keeping` says what `generate` keeps of renders, `definitions` are files of the CustomResourceDefinitions that the cluster has. With `strict` an input that may
     change between two renders is an error, not a warning. `remote` is what is not in the directory: a chart from
     elsewhere, values files, and under which settings they are brought. `source` says what is rendered where that is not to be found out; `directory` is for plain directories, `kustomize` for Kustomizations,
+    `looking` says how `lookup` is answered, unless `lookups` does it.
     `tool` says what builds them, and `variables` are those of the program that renders charts for it, `git` are those with
     credentials for the repository's server, and `parameters` is the file that a person gave for
     what an application sets. `pins` take the place of those of the application's file.
@@ -94,6 +98,8 @@ class Request:
     git: Mapping[str, str] = field(default_factory=dict, repr=False)
     parameters: Path | None = None
     pins: Mapping[Label, Pin] | None = field(default=None, repr=False)
+    looking: Looking = field(default_factory=Looking)
+    lookups: Lookups | None = field(default=None, repr=False)
 
     @property
     def pins_file(self) -> Path:
@@ -132,7 +138,8 @@ class Result:
 
     `before` is the output before it was normalised. `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
     of `selection`. `warnings` tell what may make the next render another one, and `charts` is what was told of those that
-    Kustomize inflated.
+    Kustomize inflated. `lookups` are those of the last render, and `notices` tell what is deterministic, and all the same
+    not what `helm install` would do, or not what was pinned.
     """
 
     output: str = field(repr=False)
@@ -144,6 +151,8 @@ class Result:
     selection: Selection
     warnings: tuple[Warned, ...] = ()
     charts: Told = field(default_factory=Told)
+    lookups: tuple[Looked, ...] = ()
+    notices: tuple[Warned, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +165,8 @@ class _Stable:
     issued: Mapping[str, Issued]
     warnings: tuple[Warned, ...]
     charts: Told = field(default_factory=Told)
+    lookups: tuple[Looked, ...] = ()
+    notices: tuple[Warned, ...] = ()
 
 
 def render(request: Request) -> Result:
@@ -182,6 +193,8 @@ def render(request: Request) -> Result:
         selection=selection,
         warnings=stable.warnings,
         charts=stable.charts,
+        lookups=stable.lookups,
+        notices=(*stable.notices, *lookups.notices(stable.lookups, request.looking)),
     )
 
 
@@ -221,24 +234,38 @@ def _chart(request: Request) -> _Stable:
         tree, warnings = sources.tree, sources.warnings
         inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
-            output = stock(helm, sources.chart, request)
+            chart = _with_release(sources, request, helm.work)
+            output = stock(helm, chart, request)
             _require_helm(helm, output)
-            unused = _pin_warnings(deriver_of(request), request)
-            return _Stable(output, helm.runs, None, {}, (*warnings, *unused))
+            notices = _pin_notices(deriver_of(request), request)
+            return _Stable(output, helm.runs, None, {}, warnings, notices=notices)
         deriver = deriver_of(request)
-        copy = Copy(tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options))
-        done = _stabilise(copy, request, deriver)
+        copy = _copy(helm, request, tree, inputs)
+        answering = lookups_of(request)
+        done = _stabilise(copy, request, deriver, answering)
+        if done.output is None and any(answering.answers.values()):
+            raise done.fault or helm.failed(done.error or "")
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
             stock(helm, sources.chart, request)
             raise done.fault or unstable(tree, done)
         _require_helm(helm, done.output)
         issued = {} if deriver is None else deriver.issued
-        return _Stable(done.output, helm.runs, done, issued, (*warnings, *_pin_warnings(deriver, request)))
+        return _Stable(
+            done.output, helm.runs, done, issued, warnings,
+            lookups=done.lookups, notices=_pin_notices(deriver, request),
+        )  # fmt: skip
 
 
-def _pin_warnings(deriver: Deriver | None, request: Request) -> tuple[Warned, ...]:
-    return () if deriver is None else tuple(pinned.warnings(deriver.pins, at=request.at))
+def _copy(helm: Helm, request: Request, tree: ChartTree, inputs: Inputs) -> Copy:
+    return Copy(
+        tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options),
+        revision=request.options.revision,
+    )  # fmt: skip
+
+
+def _pin_notices(deriver: Deriver | None, request: Request) -> tuple[Warned, ...]:
+    return () if deriver is None else tuple(pinned.notices(deriver.pins, at=request.at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,11 +299,11 @@ def study(request: Request, salts: Sequence[str] = (), *, is_loose: bool = False
         inputs = read_inputs(sources.tree, request.options)
         if not wants(inputs.files, inputs.texts):
             return None
-        copy = Copy(
-            sources.tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options)
-        )
+        copy = _copy(helm, request, sources.tree, inputs)
         deriver = deriver_of(request, is_loose=is_loose)
-        done = _stabilise(copy, request, deriver)
+        # What a render answers itself is what was drawn for it.
+        answering = None if request.looking.policy == "rendered" else lookups_of(request)
+        done = _stabilise(copy, request, deriver, answering)
         if done.output is None:
             stock(helm, sources.chart, request)
             raise done.fault or unstable(sources.tree, done)
@@ -292,12 +319,14 @@ def study(request: Request, salts: Sequence[str] = (), *, is_loose: bool = False
     )
 
 
-def _stabilise(copy: Copy, request: Request, deriver: Deriver | None) -> Stabilised:
+def _stabilise(
+    copy: Copy, request: Request, deriver: Deriver | None, answering: Lookups | None
+) -> Stabilised:
     from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
 
     return copy.stabilise(
         deriver=deriver, namespace=request.options.namespace, instant=request.instant,
-        epochs=Epochs(request.item_epochs, where=request.epochs_where),
+        epochs=Epochs(request.item_epochs, where=request.epochs_where), lookups=answering,
     )  # fmt: skip
 
 
@@ -309,6 +338,12 @@ def _require_helm(helm: Helm, output: str) -> None:
     """Where nothing was printed, make sure that it was helm: Argo CD would delete everything."""
     if not output.strip():
         helm.require_supported()
+
+
+def _with_release(sources: Sources, request: Request, work: Path) -> Path:
+    """The chart, or a copy of it in which `.Release.Revision` is what was asked for."""
+    added = release(sources.tree, request.options.revision)
+    return write_chart(sources.tree, added, work / "release" / "chart") if added else sources.chart
 
 
 @contextmanager
@@ -350,6 +385,19 @@ def deriver_of(request: Request, *, is_loose: bool = False) -> Deriver | None:
     return Deriver(key, at=request.at, windows=request.windows, cache=Cache(request.cache), pins=taken)
 
 
+def lookups_of(request: Request) -> Lookups:
+    """What answers the lookups of a request."""
+    return request.lookups or lookups.answering(
+        request.looking,
+        directory=Path(request.looking.directory)
+        if request.looking.directory
+        else (request.chart if request.chart.is_dir() else request.chart.parent),
+        application=request.application,
+        seed=request.seed,
+        namespace=request.options.namespace,
+    )
+
+
 def render_stock(request: Request) -> str:
     """What the stock tools render, for comparison."""
     kind = request.kind
@@ -358,7 +406,7 @@ def render_stock(request: Request) -> str:
     if kind == "kustomize":
         return _built(request, None, is_stock=True).output
     with _sourced(request) as (helm, complete, sources):
-        output = stock(helm, sources.chart, complete)
+        output = stock(helm, _with_release(sources, complete, helm.work), complete)
     return output if kind == "helm" else _built(request, output, is_stock=True).output
 
 
@@ -376,12 +424,15 @@ def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> ov
 
 def _variables(request: Request, work: Path) -> Mapping[str, str]:
     """What becalm-helm reads; a seed that no variable names is put into a file that nothing of the app's reaches."""
-    if request.seed is None or SEED_FILE in request.variables or not request.tool.inflates:
+    if not request.tool.inflates:
         return request.variables
+    variables = {**request.variables, **looking.written(request.looking, str(request.chart.absolute()))}
+    if request.seed is None or SEED_FILE in variables:
+        return variables
     file = work / "seed"
     file.touch(mode=0o600)
     file.write_bytes(seed_file(request.seed))
-    return {**request.variables, SEED_FILE: str(file)}
+    return {**variables, SEED_FILE: str(file)}
 
 
 def _manifests(request: Request) -> str:

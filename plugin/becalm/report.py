@@ -62,7 +62,7 @@ def report(request: Request, result: Result) -> dict[str, Any]:
         "objects": len(filled),
         "bytes": len(result.output.encode("utf-8", "surrogatepass")),
         "seed": "" if request.seed is None else request.seed.id,
-        "warnings": [secrets.name(warned.line()) for warned in result.warnings],
+        "warnings": [secrets.name(warned.line()) for warned in (*result.warnings, *result.notices)],
         "stabilised": _stabilised(result.stabilised, secrets),
         "changes": [
             {

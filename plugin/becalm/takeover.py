@@ -85,7 +85,7 @@ def fields(request: Request, running: Live) -> list[Field]:
         PluginError: as `pipeline.render`.
     """
     done = render(request)
-    for warned in done.warnings:
+    for warned in (*done.warnings, *done.notices):
         warn(warned.line())
     drawn = () if done.stabilised is None else done.stabilised.draws.values()
     places = [(place.object, place.path) for settled in drawn for place in settled.places]

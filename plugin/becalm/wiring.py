@@ -12,7 +12,7 @@ from becalm import asked, remotes
 from becalm.cmp import environment, helm_environment, parameters
 from becalm.cmp.environment import ApplicationEnvironment
 from becalm.cmp.parameters import Parameters
-from becalm.config import keeping, load
+from becalm.config import keeping, load, looking
 from becalm.derive import clock, instant, seed, windows
 from becalm.derive.labels import Application
 from becalm.derive.seed import Seed
@@ -57,6 +57,8 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
             sets=tuple(arguments.sets),
             kube_version=arguments.kube_version,
             api_versions=tuple(arguments.api_versions),
+            is_upgrade=arguments.is_upgrade or arguments.revision > 1,
+            revision=arguments.revision,
         ),
         application=Application(
             name=arguments.app,
@@ -89,6 +91,7 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
             kube_version=arguments.kube_version, api_versions=tuple(arguments.api_versions)
         ),
         tool=_tool(variables, binary=arguments.kustomize, build_options=arguments.build_options),
+        looking=looking.read(variables, arguments.lookup),
     )
     if arguments.parameters is not None:
         request = _with_parameters(request, arguments, variables)
@@ -123,6 +126,8 @@ def _with_parameters(
             done.options,
             values=(*done.options.values, *by_hand.values),
             sets=(*done.options.sets, *by_hand.sets),
+            is_upgrade=done.options.is_upgrade or by_hand.is_upgrade,
+            revision=by_hand.revision if by_hand.revision > 1 else done.options.revision,
         ),
         remote=replace(
             done.remote,
@@ -208,6 +213,9 @@ def as_arguments(request: Request) -> list[str]:
         f"--timeout={request.timeout:g}",
         f"--helm={request.helm}",
         *(["--strict"] if request.strict else []),
+        f"--lookup={request.looking.policy}",
+        *(["--is-upgrade"] if options.is_upgrade else []),
+        f"--revision={options.revision}",
         *remotes.as_arguments(request.remote),
         *(["--recurse"] if request.directory.recurse else []),
         f"--include={request.directory.include}",
@@ -350,6 +358,7 @@ def _identified(
         at=clock.now(),
         windows=_windows([variables.get(name, "") for name in _WINDOW_VARIABLES], _WINDOW_VARIABLES),
         cache=load.cache_directory(variables),
+        looking=looking.read(variables),
         strict=load.flag(variables, "BECALM_STRICT"),
     )
 

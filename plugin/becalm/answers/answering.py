@@ -49,7 +49,7 @@ def answer(request: Request) -> Answer:
     except ToolFailedError as error:
         error.guarded_line = quoting.without_values(error.first_line(), request)
         raise
-    own = tuple(warned.line() for warned in result.warnings)
+    own = tuple(warned.line() for warned in (*result.warnings, *result.notices))
 
     def finish() -> dict[str, Any]:
         told = {**report(request, result), "outcome": "rendered", "warnings": list(own)}
@@ -80,9 +80,8 @@ def _kept(entry: Entry) -> Answer:
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
     """How long an answer is right from now on."""
-    is_unpinned = (
-        any(warned.may_change for warned in result.warnings) or key.may_change or result.charts.fetched
-    )
+    is_live = request.looking.policy == "live" and bool(result.lookups)
+    is_unpinned = bool(result.warnings) or key.may_change or result.charts.fetched or is_live
     changes = [issued.window.change - request.at for issued in result.issued.values()]
     if result.charts.change is not None:
         changes.append(result.charts.change - request.at)

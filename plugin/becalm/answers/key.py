@@ -25,6 +25,7 @@ from becalm.manifests import yamlio
 from becalm.pipeline import Request
 from becalm.sources import detect, kustomization, kustomize
 from becalm.sources import tree as charts
+from becalm.stabilise.recorded import NAME as LOOKUPS
 
 _SCHEME = "becalm answer key 1"
 _MOST_FILES = 50_000
@@ -32,7 +33,7 @@ _MOST_BYTES = 512 * 1024 * 1024
 #: Fields of a request that cannot reach its output, or that are looked at in another way.
 _LEFT_OUT = frozenset((
     "chart", "root", "seed", "helm", "path", "timeout", "at", "cache", "keeping", "epochs_where", "rule_files", "definitions",
-    "variables", "tool", "options", "remote", "parameters", "git",
+    "variables", "tool", "options", "remote", "parameters", "git", "lookups",
 ))  # fmt: skip
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Libraries that write parts of the output.
@@ -111,6 +112,7 @@ def _source(request: Request, digest: _Digest) -> bool:
             digest.tree(request.root or chart)
     if request.chart.is_dir():
         digest.optional(request.chart / ".becalm.yaml")
+        digest.optional(request.chart / LOOKUPS)
     digest.optional(request.pins_file)
     if kind in ("kustomize", "chain"):
         may_change = _kustomization(request, digest)

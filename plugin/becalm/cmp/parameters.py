@@ -52,6 +52,8 @@ class HelmParameters:
     pass_credentials: bool = False
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
+    is_upgrade: bool = False
+    revision: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,8 @@ def read(text: str) -> Parameters:
             pass_credentials=found.get("passCredentials") == "true",
             kube_version=found.get("kubeVersion", ""),
             api_versions=tuple(found.get("apiVersions", ())),
+            is_upgrade=_is_upgrade(found),
+            revision=int(found.get("release.revision") or 1),
         ),
         chart=_chart(found),
         recurse=found.get("directory.recurse") == "true",
@@ -144,6 +148,14 @@ def read(text: str) -> Parameters:
         version=found.get("version", ""),
         kustomize=kustomize_parameters.read(found),
         given=frozenset(found),
+    )
+
+
+def _is_upgrade(found: Mapping[str, Any]) -> bool:
+    """A second revision is an upgrade, unless the contrary is said."""
+    return bool(
+        (found.get("release.isUpgrade") or ("true" if int(found.get("release.revision") or 1) > 1 else ""))
+        == "true"
     )
 
 

@@ -14,7 +14,14 @@ from becalm.copies import Copy, Inputs, read_inputs, work_directory
 from becalm.dropin import command, flags, launch, told, values
 from becalm.dropin.flags import Line, NotReadError
 from becalm.dropin.session import Session, relay
-from becalm.errors import ConfigError, DeterminismError, PluginError, SeedMissingError, SourceError
+from becalm.errors import (
+    ConfigError,
+    DeterminismError,
+    PluginError,
+    SeedMissingError,
+    SourceError,
+    ToolFailedError,
+)
 from becalm.sources.chart import ChartTree, load_chart
 from becalm.sources.helm import HelmOptions
 from becalm.sources.process import Command, forward_termination
@@ -151,7 +158,7 @@ class _RefusedError(Exception):
 
 def _prepare(session: Session) -> tuple[Path | None, bool]:
     """The chart to render at last, and whether it is stabilised; None for the caller's line as it is."""
-    if functions.mentions(session.line.last("name-template")):
+    if functions.draws(session.line.last("name-template")):
         raise DeterminismError(
             "the name of the release is drawn", where="--name-template", hint="give the release a name"
         )
@@ -223,6 +230,7 @@ def _stabilised(session: Session, found: _Found) -> Path:
 
     namespace = session.line.last("namespace") or session.environment.get("HELM_NAMESPACE", "")
     request: Request = wiring.for_helm(found.path, HelmOptions(release="", namespace=namespace))
+    answering = pipeline.lookups_of(request)
     copy = Copy(found.tree, found.inputs, work=session.work, run=session.render)
     deriver = pipeline.deriver_of(request)
     try:
@@ -232,6 +240,7 @@ def _stabilised(session: Session, found: _Found) -> Path:
             instant=request.instant,
             # Another chart of the same application may use the others.
             epochs=Epochs(request.item_epochs, where=request.epochs_where, all_used=False),
+            lookups=answering,
         )
     except SeedMissingError as error:
         raise ConfigError(
@@ -239,8 +248,15 @@ def _stabilised(session: Session, found: _Found) -> Path:
             where=error.where,
             hint=f"set {', '.join(wiring.unset_for_values())}",
         ) from error
+    if done.output is None and any(answering.answers.values()):
+        raise done.fault or ToolFailedError(
+            "helm cannot render the chart with what it looks up",
+            where="helm template",
+            details=tuple((done.error or "").splitlines()[:20]),
+        )
     if done.output is None:
         raise _StockFailsError(done.fault or pipeline.unstable(found.tree, done))
     if deriver is not None:
         told.changes(session.environment, (one.window.change for one in deriver.issued.values()))
+    copy.quieten()
     return copy.path

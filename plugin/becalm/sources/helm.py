@@ -25,7 +25,7 @@ class HelmOptions:
 
     `values` are files, in order, and `inline` is the text of a last one; `sets` and `set_strings` are `KEY=VALUE`
     in Helm's own --set syntax, `set_files` are `KEY=PATH`. Empty `namespace` and `kube_version` leave their flags
-    out.
+    out. `revision` is for whoever writes the chart that is rendered: helm has no flag for it.
     """
 
     release: str
@@ -40,6 +40,8 @@ class HelmOptions:
     skip_crds: bool = False
     skip_tests: bool = False
     skip_schema_validation: bool = False
+    is_upgrade: bool = False
+    revision: int = 1
 
     def argv(self, helm: str, chart: Path, inline: Path | None = None) -> tuple[str, ...]:
         """The command; each value is glued to its flag, so that none is taken for another flag.
@@ -57,6 +59,7 @@ class HelmOptions:
         arguments += [f"--set={item}" for item in self.sets]
         arguments += [f"--set-string={item}" for item in self.set_strings]
         arguments += [f"--set-file={item}" for item in self.set_files]
+        arguments += ["--is-upgrade"] if self.is_upgrade else []
         arguments += ["--skip-tests"] if self.skip_tests else []
         arguments += ["--skip-schema-validation"] if self.skip_schema_validation else []
         if self.kube_version:
@@ -111,10 +114,16 @@ class Helm:
     def failure(self, done: Completed) -> ToolFailedError | ToolMissingError:
         """The error for a failed run: helm's own words, or that helm is too old."""
         self.require_supported()
-        text = done.stderr.decode("utf-8", "replace").strip()
+        if done.returncode < 0:
+            return ended_by_signal(done)
         no_memory = shortage.of_memory(done, "helm")
         if no_memory is not None:
             return no_memory
+        return self.failed(done.stderr.decode("utf-8", "replace"), done.returncode)
+
+    def failed(self, text: str, returncode: int = 1) -> ToolFailedError:
+        """The error for what a helm that failed by itself wrote to its standard error."""
+        text = text.strip()
         text = text.replace(str(self.work / _INLINE), "the parameter values").replace(str(self.work), "")
         # Helm 4 tells place, expression and reason in lines of their own, the deeper the further in.
         text = re.sub(
@@ -124,10 +133,8 @@ class Helm:
         last = next(
             (line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else ""
         )
-        if done.returncode < 0:
-            return ended_by_signal(done)
         return ToolFailedError(
-            f"helm template failed: {last.removeprefix('Error: ') or f'exit code {done.returncode}'}",
+            f"helm template failed: {last.removeprefix('Error: ') or f'exit code {returncode}'}",
             details=tuple(line for line in lines if line != last)[:20],
         )
 

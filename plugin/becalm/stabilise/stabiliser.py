@@ -13,16 +13,17 @@ from becalm.derive.deriver import Deriver
 from becalm.derive.labels import Label
 from becalm.errors import DerivationError, DeterminismError, SeedMissingError
 from becalm.manifests.landing import Landing
-from becalm.stabilise import settle
+from becalm.stabilise import looking, settle
 from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.finals import Finals
+from becalm.stabilise.looking import Looked, Lookups
 from becalm.stabilise.records import Draw, Enclosing, Records, draw_of, take
 from becalm.stabilise.settle import Named
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
 from becalm.templates.runtime import ORPHAN, PINNED, Mode, Runtime, Table, text_key
-from becalm.templates.taint import includes_computed, taint
+from becalm.templates.taint import includes_computed, taint_all
 
 MAX_ROUNDS = 12
 _TEXT = "tpl:"
@@ -76,6 +77,7 @@ class Stabilised:
     fault: DeterminismError | None = None
     draws: dict[tuple[str, Label], Settled] = field(default_factory=dict)
     sites: Sites = field(default_factory=Sites)
+    lookups: tuple[Looked, ...] = ()
     rounds: int = 0
 
 
@@ -92,6 +94,8 @@ class _Rewritten:
     includes_files: bool
     unread: tuple[str, ...]
     """Where template files do not parse, with the reason."""
+    unseen: tuple[str, ...]
+    """Where template files that need not be read may look things up."""
 
 
 class Stabiliser:
@@ -104,6 +108,7 @@ class Stabiliser:
         namespace: of the release.
         instant: stands for the clock, RFC 3339 in UTC.
         epochs: of items.
+        lookups: how they are answered; None leaves them to helm, unseen.
     """
 
     def __init__(  # noqa: PLR0913  # each is one thing that a render depends on
@@ -115,10 +120,13 @@ class Stabiliser:
         namespace: str,
         instant: str,
         epochs: Epochs,
+        lookups: Lookups | None = None,
     ) -> None:
         self.files = files
+        self.lookups = lookups
         self.origins = dict(texts)
-        self.texts = {text_key(text): text for text in texts if functions.mentions(text)}
+        mentions = functions.draws if lookups is None else functions.mentions
+        self.texts = {text_key(text): text for text in texts if mentions(text)}
         self.deriver = deriver
         self.namespace = namespace
         self.instant = instant
@@ -149,7 +157,7 @@ class Stabiliser:
 
     def _run(self, render: Render) -> Stabilised:
         mode: Mode = "survey"
-        for number in range(1, MAX_ROUNDS + 1):
+        for number in range(1, MAX_ROUNDS + 1 + (0 if self.lookups is None else self.lookups.rounds)):
             self.result.rounds = number
             attempt = self._attempt(render, mode)
             if attempt.error is not None:
@@ -160,12 +168,20 @@ class Stabiliser:
                 mode = self._answer(request)
                 continue
             self._refuse_unread()
-            output, records = take(attempt.output, self.marker)
+            output, ran = looking.take(attempt.output, self.marker, self.result.sites.lookups)
+            if self._learns(ran):
+                mode = "survey"
+                continue
+            output, records = take(output, self.marker)
             self._outdate_texts(records)
             if all(draw.known for draw in records.draws.values()) and not records.texts:
                 if mode == "survey" and self._may_lose_records():
                     mode = "replay"  # in which nothing provisional can be
                     continue
+                if self.lookups is not None and not self.lookups.is_settled(output, ran):
+                    mode = "survey"
+                    continue
+                self.result.lookups = self._looked(ran)
                 self.epochs.require_used()
                 self.result.output = output
                 return self.result
@@ -193,8 +209,22 @@ class Stabiliser:
                 "the chart does not render with other values than those that were derived",
                 where=self._places(),
             )
-        output, records = take(attempt.output, self.marker)
+        output, _ = looking.take(attempt.output, self.marker, self.result.sites.lookups)
+        output, records = take(output, self.marker)
         return Observed(output=output, records=records)
+
+    def _learns(self, ran: list[looking.Ran]) -> bool:
+        """Whether something was looked up that must be answered otherwise; the answer is there now."""
+        missing = [one for one in ran if not one.is_known]
+        if self.lookups is None or self.lookups.unknown == "stock" or not missing:
+            return False
+        return self.lookups.learn(missing)
+
+    def _looked(self, ran: list[looking.Ran]) -> tuple[Looked, ...]:
+        """What was looked up, for reports, without anything that is derived."""
+        if self.lookups is None or self._rewritten is None:
+            return ()
+        return (*self.lookups.told(ran, self._redacted), *map(looking.unseen, self._rewritten.unseen))
 
     def _refuse_unread(self) -> None:
         """Helm rendered, so what becalm cannot read may be a template that drew at random."""
@@ -226,6 +256,7 @@ class Stabiliser:
             for text in (value.values() if isinstance(value, dict) else [value])
             if isinstance(text, str)
         ]
+        texts += [] if self.lookups is None else self.lookups.secrets()
         return {line for text in texts for line in text.splitlines() if line and not line.startswith("-----")}
 
     def _places(self) -> str:
@@ -240,12 +271,14 @@ class Stabiliser:
             self.result.sites = self._rewritten.sites
         done = self._rewritten
         words = "|".join(re.escape(name) for name in sorted(done.names))
-        mention = "|".join(functions.rewritten())
+        mention = "|".join(functions.drawing() if self.lookups is None else functions.rewritten())
         runtime = Runtime(
             mode=mode, marker=self.marker, instant=self.instant, names=done.names, files=done.framed,
             table=self.table if observed is None else observed, texts=done.texts, salt=salt,
             records_all=observed is not None,
             interesting=f"{mention}|{words}" if words else mention,
+            unknown="stock" if self.lookups is None else self.lookups.unknown,
+            answers={} if self.lookups is None else self.lookups.table(),
         )  # fmt: skip
         return render(done.changed, runtime.text())
 
@@ -260,7 +293,7 @@ class Stabiliser:
             )
             for key, text in self.texts.items()
         ]
-        found = taint(self.files + text_files, rewrites_tpl=bool(self.texts))
+        found = taint_all(self.files, text_files, looks=self.lookups is not None)
         sites = Sites()
         changed: dict[str, str] = {}
         texts: dict[str, str] = {}
@@ -270,6 +303,8 @@ class Stabiliser:
                 texts[key.removeprefix(_TEXT)] = new
             elif new != parsed.file.text:
                 changed[key] = new
+        # What only looks things up need not be read, where helm's own answer will do.
+        unread = (found.draws if self.lookups is None or self.lookups.is_optional else found).unread
         framed = tuple(
             key
             for key, parsed in found.parsed.items()
@@ -284,10 +319,16 @@ class Stabiliser:
             framed=framed,
             includes_files=any(includes_computed(file.text) for file in self.files),
             unread=tuple(
-                f"{file.key}:{file.text.count(chr(10), 0, found.unread[file.key].offset) + 1}:"
-                f" {found.unread[file.key].reason}"
+                f"{file.key}:{file.text.count(chr(10), 0, unread[file.key].offset) + 1}:"
+                f" {unread[file.key].reason}"
                 for file in self.files
-                if file.key in found.unread
+                if file.key in unread
+            ),
+            unseen=tuple(
+                place
+                for file in self.files
+                if file.key in found.unread and file.key not in unread
+                for place in looking.mentions(file)
             ),
         )
 
@@ -365,7 +406,7 @@ class Stabiliser:
         return request
 
     def _answer(self, request: list[object]) -> Mode:
-        kind, *rest = request
+        kind, *rest = str(request[0]), *request[1:]
         if kind == "text":
             self.texts[text_key(str(rest[0]))] = str(rest[0])
             return "survey"
@@ -374,6 +415,8 @@ class Stabiliser:
         if kind == "pin":
             self._unpin(*map(str, rest))
             return "replay"
+        if kind.startswith("lookup"):
+            return self._answer_lookup(kind, rest)
         site_id = int(str(rest[0]))
         if kind == "limit":
             site_ = self.result.sites.items[site_id]
@@ -381,6 +424,21 @@ class Stabiliser:
                 f"the result of {site_.function} would be too long", where=f"{site_.file}:{site_.line}"
             )
         raise self._fault(site_id, "it is given arguments that it does not take")
+
+    def _answer_lookup(self, kind: object, fields: list[object]) -> Mode:
+        """A lookup that no survey saw, or whose arguments are no texts."""
+        assert self.lookups is not None
+        sites = self.result.sites.lookups
+        if kind == "lookup":
+            (event,) = fields
+            assert isinstance(event, list)
+            return "survey" if self.lookups.learn([looking.ran(event, sites)]) else "replay"
+        site = sites[int(str(fields[0]))]
+        raise _Fault(
+            DeterminismError(
+                "lookup: it is given arguments that it does not take", where=f"{site.file}:{site.line}"
+            )
+        )
 
     def _answer_draw(self, draw: Draw) -> Mode:
         """A draw that no survey saw, or that is given other texts than were foreseen."""
@@ -398,7 +456,10 @@ class Stabiliser:
     def _may_lose_records(self) -> bool:
         """Whether there are draws, and some file may be included by another, so that it prints no records."""
         done = self._rewritten
-        return done is not None and bool(done.sites.items) and done.includes_files
+        if done is None or not done.includes_files:
+            return False
+        asks = self.lookups is not None and self.lookups.unknown == "ask"
+        return bool(done.sites.items or (asks and done.sites.lookups))
 
 
 class _Fault(Exception):  # noqa: N818

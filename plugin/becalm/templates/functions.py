@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-Treatment = Literal["draw", "clock", "clock-fallback", "order", "empty"]
+Treatment = Literal["draw", "clock", "clock-fallback", "order", "empty", "lookup"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,15 @@ def rewritten() -> tuple[str, ...]:
 
 
 @cache
-def _mention() -> re.Pattern[str]:
-    """Finds the name of a function that is rewritten, as a whole word."""
-    return re.compile(rf"(?<![\w.$])(?:{'|'.join(rewritten())})(?!\w)")
+def drawing() -> tuple[str, ...]:
+    """The same without those that look things up, which are rewritten only where somebody wants to know of them."""
+    return tuple(name for name in rewritten() if functions()[name].treatment != "lookup")
+
+
+@cache
+def _mention(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds one of the names of functions, as a whole word."""
+    return re.compile(rf"(?<![\w.$])(?:{'|'.join(names)})(?!\w)")
 
 
 @cache
@@ -68,15 +74,29 @@ def stems() -> tuple[str, ...]:
     Looking for them first is faster than looking for them by an order of magnitude.
     """
     return ("rand", "gen", "uuidv4", "shuffle", "now", "ago", "date", "Date", "htpasswd", "bcrypt", "AES",
-            "durationRound", "keys", "values")  # fmt: skip
+            "durationRound", "keys", "values", "lookup")  # fmt: skip
 
 
 def mentions(text: str) -> bool:
     """Whether a text may call a function that is rewritten (never False when it does)."""
+    return _mentions(text, rewritten())
+
+
+def draws(text: str) -> bool:
+    """The same for those of `drawing`."""
+    return _mentions(text, drawing())
+
+
+def looks(text: str) -> bool:
+    """Whether a text may look things up (never False when it does)."""
+    return "lookup" in text and _mentions(text, ("lookup",))
+
+
+def _mentions(text: str, names: tuple[str, ...]) -> bool:
     start = text.find("{{")
     if start < 0 or not any(text.find(stem, start) >= 0 for stem in stems()):
         return False
-    return _mention().search(text, start) is not None
+    return _mention(names).search(text, start) is not None
 
 
 @cache

@@ -19,6 +19,8 @@ from becalm.templates.tokens import Action, Token, quote
 
 FRAME = "$becalm"
 RESULT = f"get {FRAME}.r"
+#: The site of calls that lead to no draw. Only draws' sites need names of their own.
+_LOOKING = quote("lookup")
 _LINE_KEY = re.compile(r"^\s*(?:-\s+)*[\"']?([A-Za-z0-9_][\w./-]*)[\"']?\s*[:=]")
 
 
@@ -35,14 +37,21 @@ class Site:
 
 @dataclass(slots=True)
 class Sites:
-    """All draw sites of a chart; a site's id is its place in the list."""
+    """All draw sites of a chart; a site's id is its place in the list. `lookups` are those that look things up."""
 
     items: list[Site] = field(default_factory=list)
+    lookups: list[Site] = field(default_factory=list)
 
     def add(self, *, function: str, file: str, line: int, scope: str) -> int:
         """Note a call; the id of its site."""
         site = Site(id=len(self.items), function=function, file=file, line=line, scope=scope)
         self.items.append(site)
+        return site.id
+
+    def add_lookup(self, *, file: str, line: int, scope: str) -> int:
+        """The same for a call of `lookup`."""
+        site = Site(id=len(self.lookups), function="lookup", file=file, line=line, scope=scope)
+        self.lookups.append(site)
         return site.id
 
 
@@ -185,7 +194,7 @@ class _FileRewriter:
         pipeline = statement.pipeline
         assert pipeline is not None
         main = statement.branches[0]
-        if not (self.scope.framed and self.taint.framed(uses(main.body))):
+        if not (self.scope.framed and self.taint.draws.framed(uses(main.body))):
             self._plain(statement)
             return
         site = self.site(statement.action, "range")
@@ -230,7 +239,8 @@ class _FileRewriter:
     def call(self, statement: Statement, closing: Action) -> str:
         """A `template` or `block` action as a call of the framed template."""
         action = statement.action
-        site = self.site(action, statement.name)
+        is_draw = statement.name in self.taint.draws.names
+        site = self.site(action, statement.name) if is_draw else _LOOKING
         dot = "nil"
         if statement.pipeline is not None:
             dot = f"({self.taken(statement.pipeline)})"
@@ -319,24 +329,26 @@ class _FileRewriter:
             function = functions.functions().get(operand.function)
             if function is not None and function.treatment == "draw":
                 return True
-            if operand is owner.commands[index].operands[0] and self.is_call(owner.commands[index]):
+            if operand is owner.commands[index].operands[0] and self.is_call(
+                owner.commands[index], self.taint.draws
+            ):
                 return True
         return False
 
-    def is_call(self, command: Command) -> bool:
-        """Whether the command is an `include` or `tpl` that passes the frame along."""
+    def is_call(self, command: Command, taint: Taint) -> bool:
+        """Whether the command is an `include` or `tpl` that passes the frame along, for what `taint` frames."""
         if not self.scope.framed:
             return False
         name = command.operands[0].function
         arguments = command.operands[1:]
         if name == "tpl":
-            return self.taint.rewrites_tpl
+            return taint.rewrites_tpl
         if name != "include":
             return False
         literal = arguments[0].literal if arguments else None
         if literal is not None:
-            return literal in self.taint.names
-        return bool(self.taint.names) and not (arguments and is_file_include(arguments[0]))
+            return literal in taint.names
+        return bool(taint.names) and not (arguments and is_file_include(arguments[0]))
 
     def pipeline(self, pipeline: Pipeline) -> None:
         for index, command in enumerate(pipeline.commands):
@@ -360,9 +372,10 @@ class _FileRewriter:
         """What stands for the command's function, and what follows its last argument."""
         head = command.operands[0]
         name = head.function
-        if self.is_call(command):
+        if self.is_call(command, self.taint):
             target = command.operands[1].literal if len(command.operands) > 1 else None
-            site = self.site(head.token, target or name)
+            is_draw = self.is_call(command, self.taint.draws)
+            site = self.site(head.token, target or name) if is_draw else _LOOKING
             return f"list {FRAME} {site}", f' | include "becalm.{"tpl" if name == "tpl" else "call"}"'
         function = functions.functions().get(name)
         if function is None:
@@ -371,6 +384,8 @@ class _FileRewriter:
         match function.treatment:
             case "draw":
                 return self.draw(head, command)
+            case "lookup" if self.taint.looks:
+                return self.lookup(head)
             case "clock":
                 return self.now, ""
             case "clock-fallback":
@@ -390,6 +405,12 @@ class _FileRewriter:
             self.whole_number(operand)
         site = self.site(head.token, name)
         return f"list {FRAME} {site} {site_id} {quote(name)}", f' | include "becalm.draw" | {RESULT}'
+
+    def lookup(self, head: Operand) -> tuple[str, str]:
+        """A call of `lookup`. It has no site of its own, which could change the names of draws beside it."""
+        line = self.text.count("\n", 0, head.start) + 1
+        site_id = self.sites.add_lookup(file=self.file.place, line=line, scope=self.scope.name)
+        return f"list {FRAME} {site_id}", f' | include "becalm.lookup" | {RESULT}'
 
     def whole_number(self, operand: Operand) -> None:
         """Go takes the constant 8.0 for an integer parameter; a list would keep it a float."""

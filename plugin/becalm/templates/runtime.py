@@ -10,9 +10,13 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
+from becalm.manifests.scalars import Value
+from becalm.templates.answers import expression
 from becalm.templates.tokens import quote
 
 Mode = Literal["survey", "replay"]
+#: What answers a lookup for which there is no answer: helm itself; or an empty map, and in a replay a request.
+Unknown = Literal["stock", "ask"]
 
 #: Settled draws: file key -> root path -> draw key -> arguments -> entry. An entry holds the value as
 #: `v` (a string, a mapping with Cert and Key, or the order of a shuffle as a list of positions), and as
@@ -43,6 +47,8 @@ class Runtime:
         interesting: a Go regular expression; a text for `tpl` that it finds must be rewritten.
         salt: another one gives other provisional values.
         records_all: a survey tells also of files in which every draw is settled.
+        unknown: what answers a lookup that is not in `answers`.
+        answers: what lookups give, by `digest` of API version, kind, namespace and name.
     """
 
     mode: Mode
@@ -55,6 +61,8 @@ class Runtime:
     interesting: str = "^$"
     salt: str = ""
     records_all: bool = False
+    unknown: Unknown = "stock"
+    answers: Mapping[str, Value] = field(default_factory=dict)
 
     def text(self) -> str:
         """The file's text. It prints nothing."""
@@ -65,12 +73,18 @@ class Runtime:
             "w": self.interesting,
             "salt": self.salt,
             "all": self.records_all,
+            "l": self.unknown,
         }
-        data = {"becalm.setup": setup, "becalm.texts": dict(self.texts)}
+        answers = dict.fromkeys(sorted(self.answers), True)
+        data = {"becalm.setup": setup, "becalm.texts": dict(self.texts), "becalm.answers": answers}
         for key in (*self.files, ORPHAN):
             data[f"becalm.table:{key}"] = self.table.get(key, {})
         defines = [f"{{{{define {quote(name)}}}}}{_json(value)}{{{{end}}}}\n" for name, value in data.items()]
         instant = f'{{{{define "becalm.instant"}}}}{self.instant}{{{{end}}}}\n'
+        defines += [
+            f'{{{{define "becalm.answer:{key}"}}}}{{{{$_ := set . "v" {expression(value)}}}}}{{{{end}}}}\n'
+            for key, value in sorted(self.answers.items())
+        ]
         return _templates() + "{{- /* data */ -}}\n" + "".join(defines) + instant
 
 
@@ -81,7 +95,8 @@ def text_key(text: str) -> str:
 
 @cache
 def _templates() -> str:
-    return resources.files("becalm.templates").joinpath("runtime.tpl").read_text("utf-8")
+    folder = resources.files("becalm.templates")
+    return "".join(folder.joinpath(name).read_text("utf-8") for name in ("runtime.tpl", "lookup.tpl"))
 
 
 def _json(value: object) -> str:

@@ -6,11 +6,11 @@ A frame is a dict: s the state shared by all frames of a file, r where typed res
 that a person would use, dot the dot of the named template.
 The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer
 unknown draws with a provisional value and record them; replay: an unknown draw is a request, made
-through `fail`), t the settled values of the file, c how often each path was taken, e the records, k the
-marker of records and requests, names the framed named templates, salt what makes provisional values others, all whether
-records are printed where nothing is unknown, w what makes a text worth rewriting, q the
-pinned texts of the file by the paths of what returns them: v the text, and g the digest of the one that it
-takes the place of.
+through `fail`), l how a lookup is answered and q what was looked up (see lookup.tpl), t the settled values of the
+file, c how often each path was taken, e the records, k the marker of records and requests, names the framed named
+templates, salt what makes provisional values others, all whether records are printed where nothing is unknown, w what
+makes a text worth rewriting, y the pinned texts of the file by the paths of what returns them: v the text, and g the
+digest of the one that it takes the place of.
 A settled entry holds v the value, and g where it depends on more than the arguments: the digest of the
 texts that were given (passwords, keys, issuers).
 */ -}}
@@ -29,10 +29,11 @@ texts that were given (passwords, keys, issuers).
 {{- end -}}
 {{- end -}}
 {{- $_ := set $s "t" (get (include (print "becalm.table:" (index . 2)) nil | fromJson) $own | default dict) -}}
-{{- $_ := set $s "q" (get $s.t "=" | default dict) -}}
+{{- $_ := set $s "y" (get $s.t "=" | default dict) -}}
 {{- $_ := set $s "o" (list (index . 2) $own) -}}
 {{- $_ := set $s "c" dict -}}
 {{- $_ := set $s "e" dict -}}
+{{- $_ := set $s "q" dict -}}
 {{- $_ := set $s "included" (ne $own $name) -}}
 {{- $_ := set $f "s" $s -}}
 {{- $_ := set $f "r" dict -}}
@@ -44,6 +45,7 @@ texts that were given (passwords, keys, issuers).
 {{- $f := index . 0 -}}
 {{- $dot := index . 1 -}}
 {{- $s := $f.s -}}
+{{- include "becalm.looked" (list $s $dot) -}}
 {{- if ne $s.m "replay" -}}
 {{- if and (or $s.unsettled $s.all) $s.e -}}
 {{- if $s.included -}}
@@ -164,7 +166,7 @@ v
 {{- define "becalm.pinned" -}}
 {{- /* [state, path, text]: the text, or the one that is pinned in its place. */ -}}
 {{- $s := index . 0 -}}
-{{- $e := get $s.q (index . 1) -}}
+{{- $e := get $s.y (index . 1) -}}
 {{- if not (kindIs "map" $e) -}}
 {{- index . 2 -}}
 {{- else if eq $e.g (sha256sum (index . 2)) -}}
@@ -186,7 +188,7 @@ v
 
 {{- define "becalm.open" -}}
 {{- /* The path of the action, where somebody wants to know. */ -}}
-{{- if or (ne .s.m "replay") .s.q -}}
+{{- if or (ne .s.m "replay") .s.y -}}
 {{- $k := include "becalm.key" (list . "=") -}}
 {{- if ne .s.m "replay" }}{{ include "becalm.record" (list .s "open" "" "" (index .s.o 0) (index .s.o 1) $k) }}{{ end -}}
 {{- $k -}}
@@ -196,7 +198,7 @@ v
 {{- define "becalm.close" -}}
 {{- $s := (index . 0).s -}}
 {{- $v := index . 2 -}}
-{{- if $s.q }}{{ $v = include "becalm.closed" (list $s (index . 1) (toString $v)) -}}
+{{- if $s.y }}{{ $v = include "becalm.closed" (list $s (index . 1) (toString $v)) -}}
 {{- else if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" (toString $v)) }}{{ end -}}
 {{- $v -}}
 {{- end -}}
@@ -204,7 +206,7 @@ v
 {{- define "becalm.keep" -}}
 {{- $s := (index . 0).s -}}
 {{- $v := index . 2 -}}
-{{- if and $s.q (kindIs "string" $v) }}{{ $v = include "becalm.closed" (list $s (index . 1) $v) -}}
+{{- if and $s.y (kindIs "string" $v) }}{{ $v = include "becalm.closed" (list $s (index . 1) $v) -}}
 {{- else if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" (kindIs "string" $v | ternary $v "")) }}{{ end -}}
 {{- $_ := set (index . 0).r "v" $v -}}
 v
@@ -233,11 +235,11 @@ v
 {{- $k := include "becalm.key" (list $f (index . 1)) -}}
 {{- $g := dict "s" $s "r" $f.r "p" $k "n" (printf "%s/%s" $f.n (index . 1)) "dot" $dot -}}
 {{- if eq $s.m "replay" -}}
-{{- if $s.q }}{{ include "becalm.pinned" (list $s $k (include (print "becalm:" $name) $g)) }}{{ else }}{{ include (print "becalm:" $name) $g }}{{ end -}}
+{{- if $s.y }}{{ include "becalm.pinned" (list $s $k (include (print "becalm:" $name) $g)) }}{{ else }}{{ include (print "becalm:" $name) $g }}{{ end -}}
 {{- else -}}
 {{- include "becalm.record" (list $s "open" $name (include "becalm.scalars" $dot) (index $s.o 0) (index $s.o 1) $k) -}}
 {{- $t := include (print "becalm:" $name) $g -}}
-{{- if $s.q }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
+{{- if $s.y }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
 {{- $t -}}
 {{- end -}}
 {{- else -}}
@@ -266,11 +268,11 @@ v
 {{- $k := include "becalm.key" (list $f (index . 1)) -}}
 {{- $g := dict "s" $s "r" $f.r "p" $k "n" (printf "%s/%s" $f.n (index . 1)) "dot" $dot -}}
 {{- if eq $s.m "replay" -}}
-{{- if $s.q }}{{ include "becalm.pinned" (list $s $k (tpl (get $s.x (sha256sum $text)) $g)) }}{{ else }}{{ tpl (get $s.x (sha256sum $text)) $g }}{{ end -}}
+{{- if $s.y }}{{ include "becalm.pinned" (list $s $k (tpl (get $s.x (sha256sum $text)) $g)) }}{{ else }}{{ tpl (get $s.x (sha256sum $text)) $g }}{{ end -}}
 {{- else -}}
 {{- include "becalm.record" (list $s "open" (print "tpl " (sha256sum $text)) (include "becalm.scalars" $dot) (index $s.o 0) (index $s.o 1) $k) -}}
 {{- $t := tpl (get $s.x (sha256sum $text)) $g -}}
-{{- if $s.q }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
+{{- if $s.y }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
 {{- $t -}}
 {{- end -}}
 {{- else -}}

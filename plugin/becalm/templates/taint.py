@@ -1,7 +1,8 @@
 """Which template texts need a frame at run time, and which only a local change.
 
-A body (a file's top level, a `define` or a `block`) is *framed* when it draws, orders values,
-or includes a framed named template. Named templates share one global namespace over the chart
+A body (a file's top level, a `define` or a `block`) is *framed* when it draws, orders values, looks things
+up, or includes a framed named template. What is framed for draws alone is known apart, since it decides the
+paths of draws, which looking things up must never change. Named templates share one global namespace over the chart
 and all its subcharts, so a name is framed as soon as one of its definitions is.
 """
 
@@ -29,6 +30,7 @@ class Uses:
     computed: bool = False
     files: bool = False
     tpl: bool = False
+    looks: bool = False
     names: set[str] = field(default_factory=set)
 
 
@@ -45,18 +47,27 @@ class Parsed:
 class Taint:
     """The files that must change, parsed, and the names of the framed named templates.
 
-    `unread` are the files that may have to change and do not parse, each with the reason.
+    `unread` are the files that may have to change and do not parse, each with the reason. With `looks` calls of
+    `lookup` count as well, and `drawn` is the same without them.
     """
 
     parsed: dict[str, Parsed]
     names: frozenset[str]
     rewrites_tpl: bool
     unread: dict[str, TemplateSyntaxError] = field(default_factory=dict)
+    looks: bool = False
+    drawn: Taint | None = None
+
+    @property
+    def draws(self) -> Taint:
+        """What draws, orders or reads the clock, without what only looks things up."""
+        return self if self.drawn is None else self.drawn
 
     def framed(self, uses: Uses) -> bool:
         """Whether a body with these uses needs a frame."""
         return (
             uses.frames
+            or (self.looks and uses.looks)
             or uses.files
             or not self.names.isdisjoint(uses.names)
             or (uses.computed and bool(self.names))
@@ -120,6 +131,8 @@ def _count(pipeline: Pipeline, uses: Uses) -> None:
             total = len(arguments) + (1 if index and is_head else 0)
             if treatment == "draw" or name == "values" or (name == "keys" and total > 1):
                 uses.frames = True
+            elif treatment == "lookup":
+                uses.looks = uses.looks or is_head
             elif treatment != "empty":
                 uses.local = True
 
@@ -157,11 +170,32 @@ def read(file: TemplateFile) -> Parsed:
     return Parsed(file, statements, [(name, uses(body)) for name, body in bodies(statements)])
 
 
-def taint(files: list[TemplateFile], *, rewrites_tpl: bool) -> Taint:
+def taint_all(files: list[TemplateFile], texts: list[TemplateFile], *, looks: bool) -> Taint:
+    """Find what must change in files and in texts for `tpl`, with `looks` calls of `lookup` too."""
+    if not looks:
+        return taint(files + texts, rewrites_tpl=bool(texts))
+    drawing = [text for text in texts if functions.draws(text.text)]
+    while True:
+        drawn = taint(files + drawing, rewrites_tpl=bool(drawing))
+        more = [text for text in texts if text in drawing or any(name in text.text for name in drawn.names)]
+        if len(more) == len(drawing):
+            return taint(files + texts, rewrites_tpl=bool(texts), drawn=drawn)
+        drawing = more
+
+
+def taint(files: list[TemplateFile], *, rewrites_tpl: bool, drawn: Taint | None = None) -> Taint:
     """Find what must change. Only texts that can matter are parsed.
 
     A text that does not parse is left out, since the renderer should refuse it in its own words.
+
+    Args:
+        files: all files, texts for `tpl` among them.
+        rewrites_tpl: whether there are such texts.
+        drawn: the same of draws alone, where what looks things up is wanted too.
     """
+    looks = drawn is not None
+    mentions = functions.mentions if looks else functions.draws
+    known = {} if drawn is None else drawn.parsed
     parsed: dict[str, Parsed] = {}
     unread: dict[str, TemplateSyntaxError] = {}
     pending = {file.key: file for file in files if "{{" in file.text}
@@ -171,14 +205,14 @@ def taint(files: list[TemplateFile], *, rewrites_tpl: bool) -> Taint:
         for key in list(keys):
             file = pending.pop(key)
             try:
-                parsed[key] = read(file)
+                parsed[key] = known[key] if key in known else read(file)
             except TemplateSyntaxError as error:
                 unread[key] = error
 
     take(
         key
         for key, file in list(pending.items())
-        if functions.mentions(file.text) or (rewrites_tpl and _TPL.search(file.text))
+        if mentions(file.text) or key in known or (rewrites_tpl and _TPL.search(file.text))
     )
     if rewrites_tpl:
         take(key for key, file in list(pending.items()) if file.is_text)
@@ -186,12 +220,12 @@ def taint(files: list[TemplateFile], *, rewrites_tpl: bool) -> Taint:
         # Whoever includes a file by its path may have to print what that file records.
         take(key for key, file in list(pending.items()) if includes_computed(file.text))
     while True:
-        fresh = _spread(parsed, names, rewrites_tpl=rewrites_tpl) - names
+        fresh = _spread(parsed, names, rewrites_tpl=rewrites_tpl, looks=looks) - names
         if not fresh:
             break
         names |= fresh
         take(key for key, file in list(pending.items()) if any(name in file.text for name in fresh))
-    return Taint(parsed, frozenset(names), rewrites_tpl, unread)
+    return Taint(parsed, frozenset(names), rewrites_tpl, unread, looks=looks, drawn=drawn)
 
 
 def includes_computed(text: str) -> bool:
@@ -199,11 +233,11 @@ def includes_computed(text: str) -> bool:
     return _COMPUTED_INCLUDE.search(text) is not None
 
 
-def _spread(parsed: dict[str, Parsed], names: set[str], *, rewrites_tpl: bool) -> set[str]:
+def _spread(parsed: dict[str, Parsed], names: set[str], *, rewrites_tpl: bool, looks: bool) -> set[str]:
     """The framed names, given those that are known to be framed."""
     known = set(names)
     while True:
-        state = Taint(parsed, frozenset(known), rewrites_tpl)
+        state = Taint(parsed, frozenset(known), rewrites_tpl, looks=looks)
         fresh = {
             name
             for file in parsed.values()
