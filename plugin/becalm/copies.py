@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm.errors import ManifestError, SourceError
+from becalm.errors import ConfigError, ManifestError, SourceError
 from becalm.sources.chart import ChartTree, Location, is_template, template_path, write_chart
 from becalm.sources.helm import HelmOptions, ended_by_signal
 from becalm.sources.process import Completed
@@ -20,7 +22,7 @@ from becalm.templates.files import TemplateFile
 if TYPE_CHECKING:
     from becalm.derive.deriver import Deriver
     from becalm.stabilise.epochs import Epochs
-    from becalm.stabilise.stabiliser import Attempt, Stabilised
+    from becalm.stabilise.stabiliser import Attempt, Observed, Stabilised, Stabiliser
 
 _NOTES = "NOTES.txt"
 _RUNTIME = "templates/_becalm.tpl"
@@ -41,12 +43,27 @@ class Inputs:
 
 @contextmanager
 def work_directory() -> Iterator[Path]:
-    """A private directory that is gone afterwards."""
-    directory = tempfile.mkdtemp(prefix="becalm-")
+    """A private directory that is gone afterwards, and that is locked while it is used (flock(2), shared).
+
+    Raises:
+        ConfigError: none can be made.
+    """
     try:
+        directory = tempfile.mkdtemp(prefix="becalm-")
+    except OSError as error:
+        raise ConfigError(
+            f"no temporary directory can be made: {error.strerror or error}",
+            where="TMPDIR",
+            hint="name one that can be written to and has room",
+        ) from error
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # What removes leftovers looks at it: their age is told by clocks, which jump.
+        fcntl.flock(lock, fcntl.LOCK_SH)
         yield Path(directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
 
 
 class Copy:
@@ -67,6 +84,7 @@ class Copy:
         self.path = Path()
         """What helm was given last: a directory, or an archive in one."""
         self._changed: dict[str, str] | None = None
+        self._stabiliser: Stabiliser | None = None
 
     def stabilise(
         self, *, deriver: Deriver | None, namespace: str, instant: str, epochs: Epochs
@@ -78,11 +96,16 @@ class Copy:
         """
         from becalm.stabilise.stabiliser import Stabiliser  # noqa: PLC0415  # not for charts that draw nothing
 
-        stabiliser = Stabiliser(
+        self._stabiliser = Stabiliser(
             self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
             epochs=epochs,
         )  # fmt: skip
-        return stabiliser.run(self._render)
+        return self._stabiliser.run(self._render)
+
+    def observe(self, salt: str | None = None) -> Observed:
+        """Render once more what `stabilise` has rendered, as `Stabiliser.observe`."""
+        assert self._stabiliser is not None
+        return self._stabiliser.observe(self._render, salt=salt)
 
     def _render(self, changed: dict[str, str], runtime: str) -> Attempt:
         """Run helm on the copy with these templates replaced and this file of templates added."""

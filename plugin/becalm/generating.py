@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from becalm import console, wiring
 from becalm.answers import Answer, answer
+from becalm.config import load, memory
 from becalm.errors import ConfigError
 from becalm.sources.process import forward_termination
 
@@ -14,6 +15,7 @@ def generate() -> Answer:
     Raises:
         PluginError: it cannot be rendered, or renders to nothing.
     """
+    memory.bound(load.environment())
     with forward_termination():
         request = wiring.from_environment()
         found = answer(request)

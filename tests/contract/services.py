@@ -95,6 +95,12 @@ class Sidecar:
     def argv(command: str) -> list[str]:
         return [sys.executable, "-m", "becalm", command]
 
+    def refusal(self, **variables: str) -> subprocess.CompletedProcess:
+        """What `becalm serve` says that ends by itself."""
+        return subprocess.run(
+            self.argv("serve"), env={**self.env, **variables}, capture_output=True, text=True, timeout=60, check=False
+        )  # fmt: skip
+
     def popen(self, *parameters: dict, **variables: str) -> subprocess.Popen:
         """Start `becalm generate` as argocd-cmp-server does: a group of its own, no input, output in pipes."""
         env = {**self.env, "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables}

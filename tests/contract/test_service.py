@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -220,14 +221,7 @@ def test_a_socket_in_a_directory_of_others_is_not_used(sidecar, mode):
     directory = Path(sidecar.env["BECALM_SOCKET"]).parent
     directory.mkdir()
     directory.chmod(mode)
-    done = subprocess.run(
-        sidecar.argv("serve"),
-        env=sidecar.env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = sidecar.refusal()
     assert done.returncode == 2
     assert "the directory is open to others; give the socket a directory of its own" in done.stderr
     if mode & 0o022:
@@ -239,14 +233,7 @@ def test_a_socket_in_a_directory_of_others_is_not_used(sidecar, mode):
 
 def test_a_second_service_is_refused(sidecar):
     with sidecar.serving():
-        done = subprocess.run(
-            sidecar.argv("serve"),
-            env=sidecar.env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = sidecar.refusal()
         assert done.returncode == 2
         assert "another service listens there" in done.stderr
         assert sidecar.generate().returncode == 0
@@ -297,14 +284,7 @@ def test_memory_and_files_stay_as_they_are(sidecar):
     ],
 )
 def test_settings_that_are_wrong_are_said(sidecar, name, value, words):
-    done = subprocess.run(
-        sidecar.argv("serve"),
-        env={**sidecar.env, name: value},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = sidecar.refusal(**{name: value})
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
 
@@ -362,3 +342,35 @@ def test_the_sidecar_lives_and_ends_with_both(sidecar):
     )
     assert done.returncode == 4
     assert "/nowhere: argocd-cmp-server is not there; mount Argo CD's volume var-files" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["signal", "crash"])
+def test_a_cmp_server_that_never_ends_by_itself_holds_nothing_up(sidecar, how):
+    """argocd-cmp-server removes its socket on SIGTERM and runs on, so until it is started again nothing is rendered."""
+    server = sidecar.top / "argocd-cmp-server"
+    server.write_text(
+        f"#!{sys.executable}\nimport signal, time\nsignal.signal(signal.SIGTERM, lambda *_: None)\n"
+        f"open({str(sidecar.top / 'server')!r}, 'w').close()\nwhile True: time.sleep(0.2)\n"
+    )
+    server.chmod(0o755)
+    with sidecar.log.open("wb") as log:
+        env = {**sidecar.env, "BECALM_CMP_SERVER": str(server)}
+        running = subprocess.Popen(sidecar.argv("sidecar"), env=env, stderr=log)
+    until = time.monotonic() + 30
+    while not (
+        (sidecar.top / "server").exists() and any("ready" in one.values() for one in sidecar.records())
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    children = [
+        int(pid) for pid in Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    ]
+    started = time.monotonic()
+    if how == "signal":
+        running.send_signal(signal.SIGTERM)
+    else:
+        (service,) = [pid for pid in children if b"serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(service, signal.SIGKILL)
+    assert running.wait(40) == (0 if how == "signal" else 5)
+    assert time.monotonic() - started < 15
+    assert gone(children, 1)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from becalm.answers import key as keys
+from becalm.answers import quoting
 from becalm.answers.key import Key
 from becalm.answers.store import Entry, Store
+from becalm.errors import ToolFailedError
 from becalm.pipeline import Request, Result, render
 from becalm.report import report
 
@@ -42,19 +44,31 @@ def answer(request: Request) -> Answer:
     found = None if key is None else store.get(key.digest, at=request.at)
     if found is not None:
         return _kept(found)
-    result = render(request)
+    try:
+        result = render(request)
+    except ToolFailedError as error:
+        error.guarded_line = quoting.without_values(error.first_line(), request)
+        raise
     own = tuple(warned.line() for warned in result.warnings)
 
     def finish() -> dict[str, Any]:
         told = {**report(request, result), "outcome": "rendered", "warnings": list(own)}
         seconds = 0 if key is None else _seconds(request, result, key)
-        if key is not None and seconds > 0:
+        if key is not None and seconds > 0 and _is_unchanged(request, key):
             content = json.dumps([result.output, told], ensure_ascii=False)
             store.put(key.digest, Entry(made=request.at, until=request.at + seconds, content=content))
         # What was wrong with the cache is told once, and not kept.
         return {**told, "warnings": [*own, *store.complaints]}
 
     return Answer(output=result.output, warnings=(*own, *store.complaints), finish=finish)
+
+
+def _is_unchanged(request: Request, key: Key) -> bool:
+    """Whether what was rendered is of the inputs that the key was made of; a ConfigMap can be replaced in between."""
+    try:
+        return keys.operators(request) == key.operators
+    except OSError:
+        return False
 
 
 def _kept(entry: Entry) -> Answer:
@@ -66,7 +80,10 @@ def _kept(entry: Entry) -> Answer:
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
     """How long an answer is right from now on."""
-    if result.warnings or key.may_change:
-        return min(request.keeping.unpinned, _LONGEST)
+    is_unpinned = (
+        any(warned.may_change for warned in result.warnings) or key.may_change or result.charts.fetched
+    )
     changes = [issued.window.change - request.at for issued in result.issued.values()]
-    return min([*changes, _LONGEST])
+    if result.charts.change is not None:
+        changes.append(result.charts.change - request.at)
+    return min([*changes, request.keeping.unpinned if is_unpinned else _LONGEST, _LONGEST])

@@ -37,23 +37,35 @@ def write(path: Path, data: bytes) -> None:
         raise
 
 
-def prune(directory: Path, most_bytes: int, most_entries: int = 100_000) -> None:
+def prune(directory: Path, *, most_bytes: int | None = None, most_entries: int = 100_000) -> None:
     """Remove the files that were used least recently, until half of what may be there is left; nothing below that.
 
+    Directories and links in it stay, and do not count.
+
+    Args:
+        directory: with the files.
+        most_bytes: that they may take together; None for any number.
+        most_entries: that may be there.
+
     Raises:
-        OSError: the directory cannot be read.
+        OSError: the directory cannot be read, or a file cannot be removed.
     """
-    found = []
     with os.scandir(directory) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                state = entry.stat(follow_symlinks=False)
-                found.append((state.st_mtime_ns, entry.path, state.st_size))
+        files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+    if most_bytes is None and len(files) <= most_entries:
+        # Their number is known without a look at each.
+        return
+    found = []
+    for entry in files:
+        with suppress(OSError):
+            state = entry.stat(follow_symlinks=False)
+            found.append((state.st_mtime_ns, entry.path, state.st_size))
     size, left = sum(one[2] for one in found), len(found)
-    if size <= most_bytes and left <= most_entries:
+    most, enough = (size, size) if most_bytes is None else (most_bytes, most_bytes // 2)
+    if size <= most and left <= most_entries:
         return
     for _, path, taken in sorted(found):
-        if size <= most_bytes // 2 and left <= most_entries // 2:
+        if size <= enough and left <= most_entries // 2:
             break
         Path(path).unlink(missing_ok=True)
         size, left = size - taken, left - 1

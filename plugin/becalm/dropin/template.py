@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm.copies import Copy, Inputs, read_inputs, work_directory
-from becalm.dropin import command, flags, launch, values
+from becalm.dropin import command, flags, launch, told, values
 from becalm.dropin.flags import Line, NotReadError
 from becalm.dropin.session import Session, relay
 from becalm.errors import ConfigError, DeterminismError, PluginError, SeedMissingError, SourceError
@@ -224,9 +224,10 @@ def _stabilised(session: Session, found: _Found) -> Path:
     namespace = session.line.last("namespace") or session.environment.get("HELM_NAMESPACE", "")
     request: Request = wiring.for_helm(found.path, HelmOptions(release="", namespace=namespace))
     copy = Copy(found.tree, found.inputs, work=session.work, run=session.render)
+    deriver = pipeline.deriver_of(request)
     try:
         done = copy.stabilise(
-            deriver=pipeline.deriver_of(request),
+            deriver=deriver,
             namespace=request.options.namespace,
             instant=request.instant,
             # Another chart of the same application may use the others.
@@ -240,4 +241,6 @@ def _stabilised(session: Session, found: _Found) -> Path:
         ) from error
     if done.output is None:
         raise _StockFailsError(done.fault or pipeline.unstable(found.tree, done))
+    if deriver is not None:
+        told.changes(session.environment, (one.window.change for one in deriver.issued.values()))
     return copy.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -18,6 +19,7 @@ from becalm.generating import generate
 #: Of a record in one line; without the differences a longer one is told.
 LARGEST = 4 * 1024 * 1024
 _LAST = 1 << 16
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +32,18 @@ class Order:
     environment: dict[bytes, bytes]
 
 
-def run(order: Order, record: int, notice: int) -> NoReturn:
+def run(order: Order, record: int, notice: int, *, service: int) -> NoReturn:
     """Render and end the process with the exit code of `generate`.
 
     Args:
         order: the render.
         record: an open file for what can be told of it, as JSON.
         notice: a pipe that is told how the render ended, as soon as output and errors are complete.
+        service: the process id of the service, with which the render ends.
     """
     code = 70
     try:
+        _end_with(service)
         _become(order, record, notice)
         told: dict[str, Any] = {}
         found: list[Answer] = []
@@ -59,6 +63,13 @@ def run(order: Order, record: int, notice: int) -> NoReturn:
     finally:
         # Nothing of the parent's is to run: no exit handler, no destructor.
         os._exit(code)
+
+
+def _end_with(service: int) -> None:
+    """Have the kernel send SIGTERM, which ends the render and its helm, when the service ends however it does (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != service:
+        os._exit(143)
 
 
 def _become(order: Order, record: int, notice: int) -> None:

@@ -60,16 +60,24 @@ class Health:
                 self._thread.start()
 
     def _run(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="becalm-health-") as directory:
-            seed = Path(directory) / "seed"
-            seed.touch(mode=0o600)
-            seed.write_bytes(_SEED)
-            while True:
-                problem = self._render(seed)
-                if not problem:
-                    self._success = time.monotonic()
-                self._problem = problem
-                time.sleep(_EVERY if not problem else 1.0)
+        while True:
+            problem = self._problem_now()
+            if not problem:
+                self._success = time.monotonic()
+            self._problem = problem
+            time.sleep(_EVERY if not problem else 1.0)
+
+    def _problem_now(self) -> str:
+        """What is wrong, or ""."""
+        try:
+            # A new one each time: what is old is taken for a leftover of a render.
+            with tempfile.TemporaryDirectory(prefix="becalm-health-") as directory:
+                seed = Path(directory) / "seed"
+                seed.touch(mode=0o600)
+                seed.write_bytes(_SEED)
+                return self._render(seed)
+        except OSError as error:
+            return f"the sample cannot be prepared: {error.strerror}"
 
     def _render(self, seed: Path) -> str:
         """Render the sample; what is wrong, or ""."""

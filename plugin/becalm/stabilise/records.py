@@ -15,12 +15,17 @@ SHORTEST = 8
 class Enclosing:
     """A named template or an action that ran: its name ("" for an action) and what it returned.
 
-    `scalars` is the JSON of the simple fields of its dot.
+    `scalars` is the JSON of the simple fields of its dot; `file`, `root` and `key` say where it ran, as of a draw.
+    `made` is what it would have returned without a pin.
     """
 
     name: str
     scalars: str
+    file: str = ""
+    root: str = ""
+    key: str = ""
     text: str = ""
+    made: str = ""
     draws: list[Draw] = field(default_factory=list)
     parent: Enclosing | None = None
 
@@ -89,10 +94,11 @@ def _read(events: dict[str, list[object]], records: Records) -> None:
     for _, event in sorted(events.items(), key=lambda item: int(item[0])):
         kind, *rest = event
         if kind == "open":
-            current = Enclosing(name=str(rest[0]), scalars=str(rest[1]), parent=current)
+            name, scalars, file, root, key = map(str, rest)
+            current = Enclosing(name=name, scalars=scalars, file=file, root=root, key=key, parent=current)
             records.calls.append(current)
         elif kind == "close" and current is not None:
-            current.text = str(rest[0])
+            current.text, current.made = str(rest[0]), str(rest[-1])
             current = current.parent
         elif kind == "text":
             records.texts.append(str(rest[0]))

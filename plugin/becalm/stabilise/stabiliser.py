@@ -16,12 +16,12 @@ from becalm.manifests.landing import Landing
 from becalm.stabilise import settle
 from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.finals import Finals
-from becalm.stabilise.records import Draw, Records, draw_of, take
+from becalm.stabilise.records import Draw, Enclosing, Records, draw_of, take
 from becalm.stabilise.settle import Named
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
-from becalm.templates.runtime import ORPHAN, Mode, Runtime, text_key
+from becalm.templates.runtime import ORPHAN, PINNED, Mode, Runtime, Table, text_key
 from becalm.templates.taint import includes_computed, taint
 
 MAX_ROUNDS = 12
@@ -42,12 +42,25 @@ Render = Callable[[dict[str, str], str], Attempt]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A draw with its label, the places where it can be seen, and its final value."""
+    """A draw with its label, the places where it can be seen, what it was given, and its final value.
+
+    `piece` is the path of what returned the text that lands, "" where the draw's own lands or none does.
+    """
 
     draw: Draw
     label: Label
     places: list[Landing]
+    given: tuple[str, ...] = field(repr=False)
     value: object = field(repr=False)
+    piece: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A render with its records."""
+
+    output: str = field(repr=False)
+    records: Records = field(repr=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,6 +132,7 @@ class Stabiliser:
         self._rewritten: _Rewritten | None = None
         self.settled: dict[tuple[str, str], Label] = {}
         self._requested: set[tuple[str, str, tuple[str, ...]]] = set()
+        self._pinned: dict[tuple[str, str, str], Label] = {}
         self.result = Stabilised(output=None)
 
     def run(self, render: Render) -> Stabilised:
@@ -147,6 +161,7 @@ class Stabiliser:
                 continue
             self._refuse_unread()
             output, records = take(attempt.output, self.marker)
+            self._outdate_texts(records)
             if all(draw.known for draw in records.draws.values()) and not records.texts:
                 if mode == "survey" and self._may_lose_records():
                     mode = "replay"  # in which nothing provisional can be
@@ -160,6 +175,26 @@ class Stabiliser:
             where=self._places(),
             hint="a value that is drawn decides which values are drawn next; give it in the values",
         )
+
+    def observe(self, render: Render, *, salt: str | None = None) -> Observed:
+        """Render once more, after `run`, and see what draws and what encloses them.
+
+        Args:
+            render: as for `run`.
+            salt: gives every draw a provisional value, another one for another salt; None gives the settled ones.
+
+        Raises:
+            DeterminismError: what is drawn decides so much that the chart does not render with other values.
+        """
+        table = self.table if salt is None else {}
+        attempt = self._attempt(render, "survey", observed=table, salt=salt or "")
+        if attempt.error is not None:
+            raise DeterminismError(
+                "the chart does not render with other values than those that were derived",
+                where=self._places(),
+            )
+        output, records = take(attempt.output, self.marker)
+        return Observed(output=output, records=records)
 
     def _refuse_unread(self) -> None:
         """Helm rendered, so what becalm cannot read may be a template that drew at random."""
@@ -196,7 +231,9 @@ class Stabiliser:
     def _places(self) -> str:
         return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
 
-    def _attempt(self, render: Render, mode: Mode) -> Attempt:
+    def _attempt(
+        self, render: Render, mode: Mode, *, observed: Table | None = None, salt: str = ""
+    ) -> Attempt:
         # Texts are only ever added, and nothing else decides the rewrite.
         if self._rewritten is None or self._rewritten.text_count != len(self.texts):
             self._rewritten = self._rewrite()
@@ -206,7 +243,9 @@ class Stabiliser:
         mention = "|".join(functions.rewritten())
         runtime = Runtime(
             mode=mode, marker=self.marker, instant=self.instant, names=done.names, files=done.framed,
-            table=self.table, texts=done.texts, interesting=f"{mention}|{words}" if words else mention,
+            table=self.table if observed is None else observed, texts=done.texts, salt=salt,
+            records_all=observed is not None,
+            interesting=f"{mention}|{words}" if words else mention,
         )  # fmt: skip
         return render(done.changed, runtime.text())
 
@@ -270,7 +309,8 @@ class Stabiliser:
             raise SeedMissingError(
                 f"the chart calls {site.function}, which needs a seed",
                 where=f"{site.file}:{site.line}",
-                hint="give one with --seed FILE (make it with `becalm seed new FILE`)",
+                hint="give one with --seed FILE (`becalm seed new FILE` makes it) or, for a look, --throwaway-seed; "
+                "in Argo CD, BECALM_SEED_FILE names it",
             )
         finals = Finals(self.deriver, named)
         for one in named:
@@ -283,7 +323,35 @@ class Stabiliser:
             roots.setdefault(draw.root, {}).setdefault(draw.key, {})[arguments] = entry
             self.settled[draw.key, draw.arguments] = label
             self.settled[draw.key, arguments] = label
-            self.result.draws[draw.key, label] = Settled(draw, label, one.places, entry["v"])
+            piece = "" if one.piece is None else one.piece.key
+            self.result.draws[draw.key, label] = Settled(
+                draw, label, one.places, finals.given[id(draw)], entry["v"], piece
+            )
+            if one.piece is not None:
+                self._pin_text(one.piece, label)
+
+    def _pin_text(self, piece: Enclosing, label: Label) -> None:
+        """Put a text that is pinned in the place of what an action or a named template returns."""
+        assert self.deriver is not None
+        pin = self.deriver.pins.text_of(label)
+        if pin is not None:
+            self._pinned[piece.file, piece.root, piece.key] = label
+            draws = self.table.setdefault(piece.file, {}).setdefault(piece.root, {})
+            draws.setdefault(PINNED, {})[piece.key] = {"v": pin.texts[0], "g": pin.given}
+
+    def _outdate_texts(self, records: Records) -> None:
+        """Notice pinned texts that were made from something else, where a survey goes on without them."""
+        for call in records.calls:
+            place = (call.file, call.root, call.key)
+            if place in self._pinned and all(draw.known for draw in call.draws):
+                entry = self.table[call.file][call.root][PINNED][call.key]
+                if entry["v"] != call.text:
+                    self._unpin(*place)
+
+    def _unpin(self, file: str, root: str, key: str) -> None:
+        assert self.deriver is not None
+        self.deriver.pins.outdate(self._pinned.pop((file, root, key)))
+        del self.table[file][root][PINNED][key]
 
     def _fault(self, site_id: int, text: str) -> _Fault:
         site = self.result.sites.items[site_id]
@@ -303,6 +371,9 @@ class Stabiliser:
             return "survey"
         if kind == "draw":
             return self._answer_draw(draw_of(rest))
+        if kind == "pin":
+            self._unpin(*map(str, rest))
+            return "replay"
         site_id = int(str(rest[0]))
         if kind == "limit":
             site_ = self.result.sites.items[site_id]

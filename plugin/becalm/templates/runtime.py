@@ -16,9 +16,13 @@ Mode = Literal["survey", "replay"]
 
 #: Settled draws: file key -> root path -> draw key -> arguments -> entry. An entry holds the value as
 #: `v` (a string, a mapping with Cert and Key, or the order of a shuffle as a list of positions), and as
-#: `g`, where the value depends on more than the arguments, the digest of the texts that were given.
+#: `g`, where the value depends on more than the arguments, the digest of the texts that were given. Under the
+#: key `PINNED` are texts that take the place of what actions and named templates return, by their paths; there `g`
+#: is the SHA-256 of the text that is replaced.
 Table = Mapping[str, Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]]
 
+#: Where a table holds pinned texts.
+PINNED = "="
 #: The table of draws in named templates that run without a frame.
 ORPHAN = "orphan"
 
@@ -37,6 +41,8 @@ class Runtime:
         table: settled values.
         texts: rewritten texts for `tpl` by the SHA-256 of the original, in hexadecimal.
         interesting: a Go regular expression; a text for `tpl` that it finds must be rewritten.
+        salt: another one gives other provisional values.
+        records_all: a survey tells also of files in which every draw is settled.
     """
 
     mode: Mode
@@ -47,6 +53,8 @@ class Runtime:
     table: Table = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     interesting: str = "^$"
+    salt: str = ""
+    records_all: bool = False
 
     def text(self) -> str:
         """The file's text. It prints nothing."""
@@ -55,6 +63,8 @@ class Runtime:
             "k": self.marker,
             "names": dict.fromkeys(sorted(self.names), True),
             "w": self.interesting,
+            "salt": self.salt,
+            "all": self.records_all,
         }
         data = {"becalm.setup": setup, "becalm.texts": dict(self.texts)}
         for key in (*self.files, ORPHAN):

@@ -21,7 +21,10 @@ from becalm.web.records import Record, State
 
 OTHER: Final = "other"
 MOST_RULES: Final = 200
-"""Rules that have a label of their own; operators and apps name theirs as they like."""
+"""Rules that have a label of their own; operators name theirs as they like."""
+
+#: How the rules of all applications begin, which name them as they like: one label, or they would use up those of others.
+_OF_APPS: Final = "app/"
 
 STAGES: Final = ("queue", "cache", "load", "source", "render", "normalise", "write", "total")
 """The stages that have a label of their own; `total` is the whole render."""
@@ -102,6 +105,8 @@ class Metrics:
             self._changes.labels(rule=self._rule(change.rule)).inc()
 
     def _rule(self, rule: str) -> str:
+        if rule.startswith(_OF_APPS):
+            return _OF_APPS
         if rule not in self._rules:
             if len(self._rules) >= MOST_RULES:
                 return OTHER

@@ -76,6 +76,14 @@ def test_labels_are_few(add, metrics):
     assert value(metrics, "becalm_render_seconds_count", stage="other") == MOST_RULES + 50
 
 
+def test_rules_of_applications_use_up_no_labels_of_others(add, metrics):
+    for number in range(MOST_RULES + 50):
+        add(f"app-{number}", changes=[{"rule": f"app/rule-{number}"}])
+    add("other", changes=[{"rule": "core/status"}])
+    assert value(metrics, "becalm_rule_changes_total", rule="app/") == MOST_RULES + 50
+    assert value(metrics, "becalm_rule_changes_total", rule="core/status") == 1
+
+
 def test_no_label_has_an_apps_name_or_a_secret(add, metrics):
     add(
         "planted-name",

@@ -19,7 +19,14 @@ HOSTILE = "<script>alert('x')</script>\"'&amp;{{ 7 * 7 }}\u202e</td></table>"
 CSS = (resources.files("becalm.web") / "static" / "becalm.css").read_text()
 
 
-def site(*lines: bytes, state: State | None = None, page: bool = True, reason: str | None = None, hosts=None):
+def site(
+    *lines: bytes,
+    state: State | None = None,
+    page: bool = True,
+    reason: str | None = None,
+    hosts=None,
+    names=(),
+):
     recent = Recent()
     metrics = Metrics(recent, now=lambda: NOW)
     for one in lines:
@@ -29,7 +36,14 @@ def site(*lines: bytes, state: State | None = None, page: bool = True, reason: s
     if state:
         recent.tell(state)
     app = application(
-        recent, metrics, healthy=lambda: reason, ready=lambda: reason, page=page, hosts=hosts, now=lambda: NOW
+        recent,
+        metrics,
+        healthy=lambda: reason,
+        ready=lambda: reason,
+        page=page,
+        hosts=hosts,
+        names=names,
+        now=lambda: NOW,
     )
     app.testing = False
     return app.test_client()
@@ -223,6 +237,25 @@ def test_at_a_loopback_address_other_names_are_refused():
     ):
         assert client.get("/", headers={"Host": host}).status_code == status
         assert client.get("/metrics", headers={"Host": host}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("host", "is_shown"),
+    [
+        ("10.1.2.3:9360", True), ("[fd00::1]:9360", True), ("localhost:9360", True), ("argocd-becalm:9360", True),
+        ("argocd-becalm.argocd.svc", True), ("argocd-becalm.argocd.svc.cluster.local:9360", True), ("becalm.example", True),
+        ("Becalm.Example:443", True), ("evil.example", False), ("becalm.example.evil.example", False), ("x.svc.evil.example", False),
+        ("10.1.2.3.evil.example", False), ("evil.example.", False), ("", False), ("[::1].evil.example", False),
+    ],
+)  # fmt: skip
+def test_pages_are_shown_by_names_that_no_stranger_can_have(host, is_shown):
+    client = site(line(), names=("Becalm.example",))
+    for path in ("/", "/apps/shop", "/certificates"):
+        answer = client.get(path, headers={"Host": host})
+        assert answer.status_code == (200 if is_shown else 400)
+        assert is_shown or "shop" not in answer.text
+    for path in ("/healthz", "/metrics"):
+        assert client.get(path, headers={"Host": host}).status_code == 200
 
 
 def test_health_is_a_word_or_a_reason_in_one_line():
