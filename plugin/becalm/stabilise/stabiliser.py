@@ -17,12 +17,13 @@ from becalm.stabilise import looking, settle
 from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.finals import Finals
 from becalm.stabilise.looking import Looked, Lookups
-from becalm.stabilise.records import Draw, Enclosing, Records, draw_of, take
+from becalm.stabilise.pinned_texts import Entries, PinnedTexts
+from becalm.stabilise.records import Draw, Records, draw_of, take
 from becalm.stabilise.settle import Named
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
-from becalm.templates.runtime import ORPHAN, PINNED, Mode, Runtime, Table, text_key
+from becalm.templates.runtime import ORPHAN, Mode, Runtime, Table, text_key
 from becalm.templates.taint import includes_computed, taint_all
 
 MAX_ROUNDS = 12
@@ -136,11 +137,11 @@ class Stabiliser:
             digest.update(file.text.encode("utf-8", "surrogateescape") + b"\0")
         marker = digest.hexdigest() if deriver is None else deriver.mac(digest.digest())
         self.marker = f"becalm-{marker[:40]}"
-        self.table: dict[str, dict[str, dict[str, dict[str, dict[str, object]]]]] = {}
+        self.table: Entries = {}
         self._rewritten: _Rewritten | None = None
         self.settled: dict[tuple[str, str], Label] = {}
         self._requested: set[tuple[str, str, tuple[str, ...]]] = set()
-        self._pinned: dict[tuple[str, str, str], Label] = {}
+        self._pinned = PinnedTexts(self.table)
         self.result = Stabilised(output=None)
 
     def run(self, render: Render) -> Stabilised:
@@ -173,7 +174,7 @@ class Stabiliser:
                 mode = "survey"
                 continue
             output, records = take(output, self.marker)
-            self._outdate_texts(records)
+            self._pinned.look(records)
             if all(draw.known for draw in records.draws.values()) and not records.texts:
                 if mode == "survey" and self._may_lose_records():
                     mode = "replay"  # in which nothing provisional can be
@@ -369,30 +370,7 @@ class Stabiliser:
                 draw, label, one.places, finals.given[id(draw)], entry["v"], piece
             )
             if one.piece is not None:
-                self._pin_text(one.piece, label)
-
-    def _pin_text(self, piece: Enclosing, label: Label) -> None:
-        """Put a text that is pinned in the place of what an action or a named template returns."""
-        assert self.deriver is not None
-        pin = self.deriver.pins.text_of(label)
-        if pin is not None:
-            self._pinned[piece.file, piece.root, piece.key] = label
-            draws = self.table.setdefault(piece.file, {}).setdefault(piece.root, {})
-            draws.setdefault(PINNED, {})[piece.key] = {"v": pin.texts[0], "g": pin.given}
-
-    def _outdate_texts(self, records: Records) -> None:
-        """Notice pinned texts that were made from something else, where a survey goes on without them."""
-        for call in records.calls:
-            place = (call.file, call.root, call.key)
-            if place in self._pinned and all(draw.known for draw in call.draws):
-                entry = self.table[call.file][call.root][PINNED][call.key]
-                if entry["v"] != call.text:
-                    self._unpin(*place)
-
-    def _unpin(self, file: str, root: str, key: str) -> None:
-        assert self.deriver is not None
-        self.deriver.pins.outdate(self._pinned.pop((file, root, key)))
-        del self.table[file][root][PINNED][key]
+                self._pinned.pin(one.piece, label, self.deriver.pins)
 
     def _fault(self, site_id: int, text: str) -> _Fault:
         site = self.result.sites.items[site_id]
@@ -413,7 +391,7 @@ class Stabiliser:
         if kind == "draw":
             return self._answer_draw(draw_of(rest))
         if kind == "pin":
-            self._unpin(*map(str, rest))
+            self._pinned.drop(*map(str, rest))
             return "replay"
         if kind.startswith("lookup"):
             return self._answer_lookup(kind, rest)
