@@ -56,7 +56,7 @@ def _parser() -> Parser:
     adopt = request(
         command(commands, "adopt", "take over the values of a running app, so that nothing rotates", _adopt)
     )
-    options.add_check(options.add_live(adopt))
+    options.add_check(options.add_live(adopt, is_needed=False))
     adopt.add_argument("--prune", action="store_true", help="leave out pins that match nothing any more")
     options.add_output(adopt)
     difference = command(commands, "diff-live", "compare Secrets with live ones, by fingerprints", _diff_live)

@@ -184,7 +184,8 @@ Lists what was taken over, what could not be, and why, and what the next sync th
 that draws land in: webhook configurations for a caBundle, for example. With --check nothing is written, and the exit code
 is 1 if the file would be another one or the next sync changes something. No value is ever shown.
 
-To rotate a value later, raise its epoch (--item-epoch, the parameter becalm.epochs), or remove its entry.
+To rotate a value later, raise its epoch (--item-epoch, the parameter becalm.epochs), or remove its entry. After the sync,
+--prune removes entries that match nothing any more; by itself it needs no --live.
 """
 _DIFF_LIVE = """\
 Renders an application and compares every value of every Secret, and what is drawn in other objects, with live
@@ -328,9 +329,9 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
         help="a field of an object, or of all objects of a kind")  # fmt: skip
 
 
-def add_live(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def add_live(parser: argparse.ArgumentParser, *, is_needed: bool = True) -> argparse.ArgumentParser:
     """Where live objects are."""
-    parser.add_argument("--live", action="append", required=True, metavar="FILE",
+    parser.add_argument("--live", action="append", required=is_needed, metavar="FILE",
         help="live objects, as `kubectl get --output yaml` prints them; - for standard input")  # fmt: skip
     return parser
 

@@ -32,17 +32,29 @@ CHANGES = 1
 
 def run_adopt(arguments: argparse.Namespace) -> Ended:
     """Write the pins of an application, or with --check only tell."""
+    if not arguments.live and not arguments.prune:
+        raise ConfigError(
+            "there are no live objects", where="--live", hint="name a file, or - for standard input"
+        )
+    if arguments.throwaway_seed and not arguments.check:
+        raise ConfigError(
+            "nobody could open what a throwaway seed seals",
+            where="--throwaway-seed",
+            hint="use the sidecar's seed with --seed, or only look with --check",
+        )
     request = wiring.from_arguments(arguments)
     running = _live(arguments.live, request)
     file = pinning.load(request.pins_file)
     old = _own(request, file)
     with forward_termination():
         done = adopt(request, running, old, prune=arguments.prune)
+    if not arguments.live:
+        done = replace(done, rows=[row for row in done.rows if row.state == "matches nothing"], fields=[])
     is_new = _write(request, file, done.pins, is_check=arguments.check)
     output = (
         _as_json(done)
         if arguments.output == "json"
-        else _report(done, request, is_new=is_new, is_check=arguments.check)
+        else _report(done, request, is_new=is_new, is_check=arguments.check, is_compared=bool(arguments.live))
     )
     return Ended(output, CHANGES if arguments.check and (is_new or done.changes) else 0)
 
@@ -93,9 +105,9 @@ def fields(request: Request, running: Live) -> list[Field]:
     return live.fields(live.rendered(done.output, request.options.namespace), running, places, key)
 
 
-def _live(paths: Sequence[str], request: Request) -> Live:
+def _live(paths: Sequence[str] | None, request: Request) -> Live:
     texts = []
-    for path in paths:
+    for path in paths or ():
         name = "standard input" if path == "-" else path
         try:
             data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -160,18 +172,16 @@ def _as_json(done: Adoption) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def _report(done: Adoption, request: Request, *, is_new: bool, is_check: bool) -> str:
+def _report(done: Adoption, request: Request, *, is_new: bool, is_check: bool, is_compared: bool) -> str:
     rows: dict[tuple[str, ...], int] = {}
     for row in done.rows:
         line = (row.place, row.function, f"{row.state}: {row.why}" if row.why else row.state)
         rows[line] = rows.get(line, 0) + 1
     lines = [(place, times(function, number), state) for (place, function, state), number in rows.items()]
-    text = table([("PLACE", "FUNCTION", "STATE"), *lines]) if lines else "The chart draws nothing.\n"
-    changes = done.changes
-    if changes:
-        text += "\nThe next sync changes:\n" + table([(one.object, one.field) for one in changes])
-    else:
-        text += "\nThe next sync changes no value of a live Secret, and nothing that is drawn.\n"
+    nothing = "The chart draws nothing.\n" if is_compared else "Every pin matches what is drawn.\n"
+    text = table([("PLACE", "FUNCTION", "STATE"), *lines]) if lines else nothing
+    if is_compared:
+        text += _next_sync(done)
     name = request.pins_file.name
     number = counted(len(done.pins), "pin")
     if not is_new:
@@ -183,6 +193,17 @@ def _report(done: Adoption, request: Request, *, is_new: bool, is_check: bool) -
         if done.pins
         else f"{text}{name}: removed\n"
     )
+
+
+def _next_sync(done: Adoption) -> str:
+    changes = done.changes
+    text = "\nThe next sync changes no value of a live Secret, and nothing that is drawn.\n"
+    if changes:
+        text = "\nThe next sync changes:\n" + table([(one.object, one.field) for one in changes])
+    absent = list(dict.fromkeys(one.object for one in done.fields if one.state == "new object"))
+    if absent:
+        text += "Not among the live objects, so nothing is said of them: " + ", ".join(absent) + "\n"
+    return text
 
 
 def _rotated(done: Rotation, request: Request, *, is_new: bool, is_check: bool) -> str:

@@ -167,7 +167,7 @@ def test_every_field_of_a_request_counts_or_is_left_out_on_purpose():
 
     counted = {
         "application", "instant", "windows", "epoch", "item_epochs", "operator", "app", "by_hand", "app_scope", "strict", "directory",
-        "source", "kustomize", "pins",
+        "source", "kustomize", "pins", "looking",
     }  # fmt: skip
     assert {one.name for one in fields(Request)} == counted | keys._LEFT_OUT
 

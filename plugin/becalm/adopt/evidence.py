@@ -23,6 +23,11 @@ class Found:
     place: str
     rank: tuple[bool, bool, int]
 
+    @property
+    def exact(self) -> bool:
+        """Whether it stands there in its own case."""
+        return not self.rank[1]
+
 
 class Evidence:
     """What was found for each source, by its id, and why nothing was found in other places where it stands."""

@@ -91,6 +91,28 @@ def _pair_refusal(certificate: str, key: str) -> str:
     return ""
 
 
+def names_refusal(certificate: str, arguments: str) -> str:
+    """Why a live certificate is not what a chart asks for now; "" where it has all the names.
+
+    Args:
+        certificate: as PEM.
+        arguments: the JSON of the names and days that the chart gives.
+    """
+    from cryptography import x509  # noqa: PLC0415  # takes long to load
+
+    _, *names, _ = json.loads(arguments)
+    try:
+        found = x509.load_pem_x509_certificate(certificate.encode()).extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
+        present = {*found.value.get_values_for_type(x509.DNSName)}
+        present |= {str(one) for one in found.value.get_values_for_type(x509.IPAddress)}
+    except x509.ExtensionNotFound:
+        present = set()
+    lacks = any(name not in present for group in names for name in group)
+    return "the live certificate lacks a name that the chart asks for" if lacks else ""
+
+
 def hash_refusal(function: str, text: str, given: Sequence[str], *, is_known: bool) -> str:
     """Why a live hash is not kept; "" where it is.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from becalm import live
-from becalm.adopt import shapes
+from becalm.adopt import chains, shapes
+from becalm.adopt.derived import Unpinned
 from becalm.adopt.evidence import Evidence, Found, gather
 from becalm.adopt.rounds import Pinned, drawn, pieces, settle
 from becalm.derive import pins as pinning
@@ -23,7 +24,14 @@ from becalm.pipeline import Request, Study, render, study
 from becalm.stabilise.records import Draw
 from becalm.stabilise.stabiliser import Settled
 
-State = Literal["taken over", "pinned already", "not taken over", "nowhere to be seen", "matches nothing"]
+State = Literal[
+    "taken over",
+    "pinned already",
+    "derived as it is",
+    "not taken over",
+    "nowhere to be seen",
+    "matches nothing",
+]
 
 _SALTS = ("one", "other")
 _HASHES = ("bcrypt", "htpasswd", "encryptAES")
@@ -83,17 +91,30 @@ def adopt(request: Request, running: Live, old: Mapping[Label, Pin], *, prune: b
     draws = drawn(first)
     evidence = gather(first.outputs, list(_sources(first)), running, request.options.namespace)
     refused: dict[Label, str] = {}
+    derived: set[Label] = set()
+    alike = Unpinned(first).gives
 
     def wanted(found: Study) -> Pinned:
         fresh, why = _wanted({**draws, **drawn(found)}, evidence, found)
+        derived.clear()
+        derived.update(
+            label
+            for label, pin in fresh.items()
+            if not (label in old and old[label].texts == pin.texts)
+            and alike(label, pin, found, is_exact=evidence.of(_id(label))[0].exact)
+        )
+        pins = {label: pin for label, pin in {**old, **fresh}.items() if label not in derived}
+        parts = chains.incomplete(
+            drawn(found), pins, stays=lambda label: label in derived or not evidence.stands(_id(label))
+        )
         refused.clear()
-        refused.update(why)
-        return {**old, **fresh}
+        refused.update({**why, **parts})
+        return {label: pin for label, pin in pins.items() if label not in parts}
 
     pins, last = settle(request, old, wanted, is_loose=True)
     left_over = (*last.pins.unused, *last.pins.outdated)
     kept = {label: pin for label, pin in pins.items() if not (prune and label in left_over)}
-    rows = list(_rows(draws, evidence, (old, pins), refused))
+    rows = list(_rows(draws, evidence, (old, pins, derived), refused))
     return _finished(request, running, kept, rows, last.pins, evidence.places)
 
 
@@ -199,6 +220,10 @@ def _pin(
     elif function == "genPrivateKey":
         texts = (_pem(own[0].value),)
     why = shapes.refusal(function, texts)
+    arguments = settled.draw.arguments
+    # Names that are themselves drawn are not in the label, and need not be those of this render.
+    if not why and shapes.is_certificate(function) and arguments in label.parts:
+        why = shapes.names_refusal(texts[0], arguments)
     if not why and function in _HASHES:
         why = shapes.hash_refusal(
             function, texts[0], settled.given, is_known=_is_known(settled, draws, evidence)
@@ -226,10 +251,10 @@ def _is_known(settled: Settled, draws: Mapping[Label, Settled], evidence: Eviden
 def _rows(
     draws: Mapping[Label, Settled],
     evidence: Evidence,
-    pins: tuple[Mapping[Label, Pin], Mapping[Label, Pin]],
+    pins: tuple[Mapping[Label, Pin], Mapping[Label, Pin], Collection[Label]],
     refused: Mapping[Label, str],
 ) -> Iterator[Row]:
-    old, new = pins
+    old, new, derived = pins
     first = pieces(draws)
     for label, settled in draws.items():
         function = settled.draw.function
@@ -245,6 +270,9 @@ def _rows(
                 state,
                 f"other values are in {others}" if others else "",
             )
+            continue
+        if key in derived:
+            yield _row(label, function, "derived as it is", "")
             continue
         why = refused.get(label, "") or evidence.reason(_id(key)) or evidence.reason(_id(label, 1))
         if why or settled.places:

@@ -158,9 +158,11 @@ class Deriver:
             raise DerivationError(f"a validity of {days} days ends before it begins")
         issuer = Certificate(cert=given[0], key=given[1]) if shape.signed else None
         if issuer is not None and self.pins.is_without_key(issuer.cert):
-            raise DerivationError(
-                "the authority was taken over without its key, so it signs nothing new; raise its epoch as well, or remove its pin"
-            )
+            if not self.pins.is_loose:
+                raise DerivationError(
+                    "the authority was taken over without its key, so it signs nothing new; adopt again, raise its epoch as well, or remove its pin"
+                )
+            issuer = None  # it stands in until the authority's pin is given up
         private = self._certificate_key(item, given, is_given=shape.with_key)
         shift = int.from_bytes(hmac.digest(item, b"becalm window", "sha256")[:16], "big")
         window = self._windows.window(days * DAY, at=self._at, shift=shift)

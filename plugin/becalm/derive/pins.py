@@ -78,7 +78,7 @@ class Pins:
     ) -> None:
         self._pins = dict(pins or {})
         self.left = left
-        self._is_loose = is_loose
+        self.is_loose = is_loose
         self._keyless = {pin.texts[0] for pin in self._pins.values() if pin.texts[1:] == ("",)}
         self._used: dict[Label, None] = {}
         self._stale: dict[Label, None] = {}
@@ -108,7 +108,7 @@ class Pins:
         pin = self._pins.get(label)
         if pin is None:
             return None
-        if pin.given != given_digest and not self._is_loose:
+        if pin.given != given_digest and not self.is_loose:
             self._stale[label] = None
             return None
         self._used[label] = None
