@@ -5,6 +5,6 @@ what is pinned, and what is not, and why; `rounds` renders until pins fit each o
 """
 
 from becalm.adopt.rotation import Rotation, rotate
-from becalm.adopt.taking import Adoption, Row, adopt
+from becalm.adopt.taking import Adoption, Row, adopt, depending
 
-__all__ = ["Adoption", "Rotation", "Row", "adopt", "rotate"]
+__all__ = ["Adoption", "Rotation", "Row", "adopt", "depending", "rotate"]
