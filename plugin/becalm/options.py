@@ -188,8 +188,8 @@ To rotate a value later, raise its epoch (--item-epoch, the parameter becalm.epo
 --prune removes entries that match nothing any more; by itself it needs no --live.
 """
 _DIFF_LIVE = """\
-Renders an application and compares every value of every Secret, and what is drawn in other objects, with live
-objects. Values are never shown: equal fingerprints mean equal values, within one application and seed. The exit code
+Renders an application and compares every value of every Secret, and what depends on draws in other objects, with
+live objects. Values are never shown: equal fingerprints mean equal values, within one application and seed. The exit code
 is 1 if a value changes.
 
   kubectl get secret,configmap --namespace shop --output yaml |

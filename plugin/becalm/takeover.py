@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from becalm import live, wiring
-from becalm.adopt import Adoption, Rotation, adopt, rotate
+from becalm.adopt import Adoption, Rotation, adopt, depending, rotate
 from becalm.config import load
 from becalm.console import Ended, warn
 from becalm.derive import pins as pinning
@@ -60,7 +60,7 @@ def run_adopt(arguments: argparse.Namespace) -> Ended:
 
 
 def run_difference(arguments: argparse.Namespace) -> Ended:
-    """Compare every value of every Secret, and what is drawn elsewhere, with what is live."""
+    """Compare every value of every Secret, and what depends on draws elsewhere, with what is live."""
     request = wiring.from_arguments(arguments)
     running = _live(arguments.live, request)
     with forward_termination():
@@ -91,7 +91,7 @@ def run_rotate(arguments: argparse.Namespace) -> Ended:
 
 
 def fields(request: Request, running: Live) -> list[Field]:
-    """What a sync does to the fields of an application that hold secrets or what was drawn.
+    """What a sync does to the fields of an application that hold secrets, or depend on what is drawn.
 
     Raises:
         PluginError: as `pipeline.render`.
@@ -100,7 +100,9 @@ def fields(request: Request, running: Live) -> list[Field]:
     for warned in (*done.warnings, *done.notices):
         warn(warned.line())
     drawn = () if done.stabilised is None else done.stabilised.draws.values()
-    places = [(place.object, place.path) for settled in drawn for place in settled.places]
+    places = dict.fromkeys((place.object, place.path) for settled in drawn for place in settled.places)
+    if done.stabilised is not None:
+        places |= depending(request, running)
     key = b"" if request.seed is None else app_key(request.seed.secret, request.seed.id, request.application)
     return live.fields(live.rendered(done.output, request.options.namespace), running, places, key)
 

@@ -6,6 +6,6 @@ together, `derived` knows what needs no pin; `rounds` renders until pins fit eac
 """
 
 from becalm.adopt.rotation import Rotation, rotate
-from becalm.adopt.taking import Adoption, Row, adopt
+from becalm.adopt.taking import Adoption, Row, adopt, depending
 
-__all__ = ["Adoption", "Rotation", "Row", "adopt", "rotate"]
+__all__ = ["Adoption", "Rotation", "Row", "adopt", "depending", "rotate"]

@@ -36,7 +36,7 @@ class Evidence:
         self._found: dict[str, list[Found]] = {}
         self._missed: dict[str, str] = {}
         self.places: dict[tuple[ObjectId, Path], None] = {}
-        """Every field in which something is drawn."""
+        """Every field that depends on what is drawn; in some of them (a checksum) nothing can be found."""
 
     def add(self, owner: ObjectId, path: Path, filled: Sequence[Filled]) -> None:
         """Note what fills the holes of a field."""
@@ -99,13 +99,14 @@ def _object(
     owner, a = one
     owner_b, b = other
     forms = [(path, read(*texts)) for path, *texts in _differing(a, b)]
-    forms = [(path, form) for path, form in forms if align.holes(form)]
     if not forms:
         return
     name = read(owner.name, owner_b.name)
     target, theirs, why = _counterpart(owner, name, running)
     for path, form in forms:
         evidence.places[target, path] = None
+        if not align.holes(form):
+            continue
         text = None if theirs is None else live.text_of(live.at(theirs, path))
         filled = None if text is None else align.fill(form, text)
         if filled is not None:

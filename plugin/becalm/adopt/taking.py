@@ -21,7 +21,7 @@ from becalm.manifests.align import Source
 from becalm.manifests.objects import ObjectId
 from becalm.manifests.paths import Path
 from becalm.pipeline import Request, Study, render, study
-from becalm.stabilise.records import Draw
+from becalm.stabilise.records import Draw, around
 from becalm.stabilise.stabiliser import Settled
 
 State = Literal[
@@ -116,6 +116,18 @@ def adopt(request: Request, running: Live, old: Mapping[Label, Pin], *, prune: b
     kept = {label: pin for label, pin in pins.items() if not (prune and label in left_over)}
     rows = list(_rows(draws, evidence, (old, pins, derived), refused))
     return _finished(request, running, kept, rows, last.pins, evidence.places)
+
+
+def depending(request: Request, running: Live) -> Mapping[tuple[ObjectId, Path], None]:
+    """The fields that depend on what is drawn, those too in which it cannot be seen: a checksum, a port.
+
+    Raises:
+        PluginError: as `pipeline.render`.
+    """
+    found = study(request, _SALTS)
+    if found is None:
+        return {}
+    return gather(found.outputs, list(_sources(found)), running, request.options.namespace).places
 
 
 def _finished(  # noqa: PLR0913, PLR0917  # all that the report tells of
@@ -255,17 +267,15 @@ def _rows(
     refused: Mapping[Label, str],
 ) -> Iterator[Row]:
     old, new, derived = pins
-    first = pieces(draws)
+    texts = {path: text_label(label) for path, label in pieces(draws).items()}
     for label, settled in draws.items():
         function = settled.draw.function
-        owner = first.get(settled.piece, label)
-        key = text_label(owner) if settled.piece else label
+        key = label if label in new else _enclosed(settled, texts, new)
         if key in new:
             state: State = "pinned already" if old.get(key) == new[key] else "taken over"
-            source = _id(key)
-            others = _others(evidence.of(source))
+            others = _others(evidence.of(_id(key)))
             yield _row(
-                key if owner == label else label,
+                key if key == text_label(label) else label,
                 function,
                 state,
                 f"other values are in {others}" if others else "",
@@ -279,6 +289,13 @@ def _rows(
             yield _row(label, function, "not taken over", why or _unseen(settled))
         else:
             yield _row(label, function, "nowhere to be seen", "it lands in no field, or too short to be told")
+
+
+def _enclosed(settled: Settled, texts: Mapping[str, Label], new: Mapping[Label, Pin]) -> Label:
+    """The label of the innermost text around a draw that is pinned; else of the one that lands, or the draw's own."""
+    found = [texts[one.key] for one in around(settled.draw) if one.key in texts]
+    pinned = next((label for label in found if label in new), None)
+    return pinned or texts.get(settled.piece, settled.label)
 
 
 def _unseen(settled: Settled) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 #: Texts shorter than this are not looked for in others, since they may be there by chance.
@@ -59,6 +60,14 @@ class Draw:
             len(text) >= shortest and any(text in given for given in (*self.given, self.arguments))
             for text in other.texts
         )
+
+
+def around(draw: Draw) -> Iterator[Enclosing]:
+    """What encloses a draw, the innermost first."""
+    enclosing = draw.parent
+    while enclosing is not None:
+        yield enclosing
+        enclosing = enclosing.parent
 
 
 @dataclass(slots=True)
@@ -123,7 +132,5 @@ def draw_of(fields: list[object], parent: Enclosing | None = None) -> Draw:
 def _draw(fields: list[object], current: Enclosing | None, records: Records) -> None:
     draw = draw_of(fields, current)
     if records.draws.setdefault((draw.key, draw.arguments), draw) is draw:
-        enclosing = current
-        while enclosing is not None:
+        for enclosing in around(draw):
             enclosing.draws.append(draw)
-            enclosing = enclosing.parent

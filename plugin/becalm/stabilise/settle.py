@@ -22,7 +22,7 @@ from becalm.manifests.landing import Landing, Leaf, Part
 from becalm.manifests.objects import identify, objects
 from becalm.manifests.stream import Document, split
 from becalm.stabilise.epochs import Epochs
-from becalm.stabilise.records import SHORTEST, Draw, Enclosing, Records
+from becalm.stabilise.records import SHORTEST, Draw, Enclosing, Records, around
 
 _MASKED = 4
 _MASK = "*"
@@ -176,7 +176,7 @@ class Settler:
 
     def _landed(self, draw: Draw) -> Enclosing | None:
         """The innermost that encloses a draw and whose text lands."""
-        return next((one for one in _around(draw) if self._lands(one.text)), None)
+        return next((one for one in around(draw) if self._lands(one.text)), None)
 
     def _has_landed(self, call: Enclosing) -> bool:
         return bool(self._lands(call.text)) or any(self._is_anchored(draw) for draw in call.draws)
@@ -193,7 +193,7 @@ class Settler:
         """
         if self._is_anchored(draw):
             return None
-        for call in _around(draw):
+        for call in around(draw):
             if self._lands(call.text):
                 return None
             if not call.name or self._has_landed(call):
@@ -241,7 +241,7 @@ def _secrets(draws: list[Draw]) -> list[str]:
     found: dict[str, None] = {}
     for draw in draws:
         texts = list(draw.texts)
-        for enclosing in _around(draw):
+        for enclosing in around(draw):
             if enclosing.name:
                 break
             texts.append(enclosing.text.strip().strip("\"'"))
@@ -251,19 +251,9 @@ def _secrets(draws: list[Draw]) -> list[str]:
     return sorted(found, key=lambda text: (-len(text), text))
 
 
-def _around(draw: Draw) -> Iterator[Enclosing]:
-    """What encloses a draw, the innermost first."""
-    enclosing = draw.parent
-    while enclosing is not None:
-        yield enclosing
-        enclosing = enclosing.parent
-
-
 def _beside(draw: Draw, twin: Draw, piece: Enclosing) -> Enclosing | None:
     """What encloses a draw as this encloses its twin."""
-    return next(
-        (own for own, other in zip(_around(draw), _around(twin), strict=False) if other is piece), None
-    )
+    return next((own for own, other in zip(around(draw), around(twin), strict=False) if other is piece), None)
 
 
 def _shape(call: Enclosing) -> Parts:
