@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from becalm.derive.deriver import Deriver
     from becalm.stabilise.epochs import Epochs
     from becalm.stabilise.stabiliser import Attempt, Observed, Stabilised, Stabiliser
+    from becalm.stages import Stopwatch
 
 _NOTES = "NOTES.txt"
 _RUNTIME = "templates/_becalm.tpl"
@@ -87,9 +88,22 @@ class Copy:
         self._stabiliser: Stabiliser | None = None
 
     def stabilise(
-        self, *, deriver: Deriver | None, namespace: str, instant: str, epochs: Epochs
+        self,
+        *,
+        deriver: Deriver | None,
+        namespace: str,
+        instant: str,
+        epochs: Epochs,
+        stopwatch: Stopwatch | None = None,
     ) -> Stabilised:
         """Render until nothing is left to settle; then helm renders the copy at `path` the same way every time.
+
+        Args:
+            deriver: answers the draws, None without a seed.
+            namespace: of the release.
+            instant: stands for the clock, RFC 3339 in UTC.
+            epochs: of items.
+            stopwatch: measures the stages.
 
         Raises:
             PluginError: as `Stabiliser.run`.
@@ -98,7 +112,7 @@ class Copy:
 
         self._stabiliser = Stabiliser(
             self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
-            epochs=epochs,
+            epochs=epochs, stopwatch=stopwatch,
         )  # fmt: skip
         return self._stabiliser.run(self._render)
 

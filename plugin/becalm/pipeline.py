@@ -36,6 +36,7 @@ from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.sources.kustomize import KustomizeTool, Told
 from becalm.sources.sourcing import Remote, Sources
+from becalm.stages import Stopwatch
 from becalm.templates import functions
 from becalm.templates.files import wants
 
@@ -158,20 +159,26 @@ class _Stable:
     charts: Told = field(default_factory=Told)
 
 
-def render(request: Request) -> Result:
+def render(request: Request, stopwatch: Stopwatch | None = None) -> Result:
     """Render a chart the same way every time, and bring it to the form that the cluster stores.
+
+    Args:
+        request: what to render.
+        stopwatch: measures the stages.
 
     Raises:
         PluginError: the chart, its values, helm, the seed or a rule are at fault.
     """
     selection = select(request)
-    stable = _stabilised(request)
+    watch = stopwatch or Stopwatch()
+    stable = _stabilised(request, watch)
     cluster = Cluster(
         namespace=request.options.namespace,
         kube_version=request.options.kube_version,
         definitions=request.definitions,
     )
-    done = normalise(stable.output, selection, cluster)
+    with watch.of("normalise"):
+        done = normalise(stable.output, selection, cluster)
     return Result(
         output=done.output,
         before=stable.output,
@@ -202,35 +209,41 @@ def select(request: Request) -> Selection:
     )
 
 
-def _stabilised(request: Request) -> _Stable:
+def _stabilised(request: Request, watch: Stopwatch) -> _Stable:
     kind = request.kind
     if kind == "directory":
-        return _Stable(_manifests(request), 0, None, {}, ())
+        with watch.of("source"):
+            return _Stable(_manifests(request), 0, None, {}, ())
     if kind == "kustomize":
-        built = _built(request, None)
+        with watch.of("kustomize"):
+            built = _built(request, None)
         return _Stable(built.output, 0, None, {}, built.warnings, built.told)
-    chart = _chart(request)
+    chart = _chart(request, watch)
     if kind == "helm":
         return chart
-    built = _built(request, chart.output)
+    with watch.of("kustomize"):
+        built = _built(request, chart.output)
     return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings), charts=built.told)
 
 
-def _chart(request: Request) -> _Stable:
-    with _sourced(request) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
+def _chart(request: Request, watch: Stopwatch) -> _Stable:
+    with _sourced(request, watch) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
         tree, warnings = sources.tree, sources.warnings
-        inputs = read_inputs(tree, request.options)
+        with watch.of("source"):
+            inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
-            output = stock(helm, sources.chart, request)
+            with watch.of("helm"):
+                output = stock(helm, sources.chart, request)
             _require_helm(helm, output)
             unused = _pin_warnings(deriver_of(request), request)
             return _Stable(output, helm.runs, None, {}, (*warnings, *unused))
         deriver = deriver_of(request)
         copy = Copy(tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options))
-        done = _stabilise(copy, request, deriver)
+        done = _stabilise(copy, request, deriver, watch)
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
-            stock(helm, sources.chart, request)
+            with watch.of("helm"):
+                stock(helm, sources.chart, request)
             raise done.fault or unstable(tree, done)
         _require_helm(helm, done.output)
         issued = {} if deriver is None else deriver.issued
@@ -292,12 +305,14 @@ def study(request: Request, salts: Sequence[str] = (), *, is_loose: bool = False
     )
 
 
-def _stabilise(copy: Copy, request: Request, deriver: Deriver | None) -> Stabilised:
+def _stabilise(
+    copy: Copy, request: Request, deriver: Deriver | None, watch: Stopwatch | None = None
+) -> Stabilised:
     from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
 
     return copy.stabilise(
         deriver=deriver, namespace=request.options.namespace, instant=request.instant,
-        epochs=Epochs(request.item_epochs, where=request.epochs_where),
+        epochs=Epochs(request.item_epochs, where=request.epochs_where), stopwatch=watch,
     )  # fmt: skip
 
 
@@ -312,14 +327,15 @@ def _require_helm(helm: Helm, output: str) -> None:
 
 
 @contextmanager
-def _sourced(request: Request) -> Iterator[tuple[Helm, Request, Sources]]:
+def _sourced(request: Request, watch: Stopwatch | None = None) -> Iterator[tuple[Helm, Request, Sources]]:
     """A helm with a private directory, the request with all its values files here, and the chart that lacks nothing."""
     with work_directory() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
-        found = sourcing.obtain(
-            request.chart, request.root, request.options.values, request.remote, helm,
-            project=request.application.project, cache=request.cache, strict=request.strict,
-        )  # fmt: skip
+        with (watch or Stopwatch()).of("source"):
+            found = sourcing.obtain(
+                request.chart, request.root, request.options.values, request.remote, helm,
+                project=request.application.project, cache=request.cache, strict=request.strict,
+            )  # fmt: skip
         yield helm, replace(request, options=replace(request.options, values=found.values)), found
 
 

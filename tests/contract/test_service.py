@@ -11,9 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from applications import write
-from services import Sidecar, gone, is_running
+from applications import TOOLS, write
+from services import CHART, Sidecar, gone, is_running
 
+KUBECTL = TOOLS / "kubectl-1.34.5" / "kubectl"
+PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\n"
 CHANGED = {"name": "values", "string": "a: changed\n"}
 
 
@@ -374,3 +376,30 @@ def test_a_cmp_server_that_never_ends_by_itself_holds_nothing_up(sidecar, how):
     assert running.wait(40) == (0 if how == "signal" else 5)
     assert time.monotonic() - started < 15
     assert gone(children, 1)
+
+
+def test_the_record_tells_seconds_of_each_stage(sidecar):
+    write(sidecar.root / "apps/plain", {"Chart.yaml": CHART["Chart.yaml"], "templates/a.yaml": PLAIN})
+    write(sidecar.root / "apps/overlay", {"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": PLAIN})
+    write(sidecar.root / "apps/wrong", {"Chart.yaml": CHART["Chart.yaml"], "templates/a.yaml": '{{ fail "no" }}'})  # fmt: skip
+    with sidecar.serving(BECALM_KUSTOMIZE=str(KUBECTL)):
+        for number, name in enumerate(("web", "web", "plain", "overlay", "wrong")):
+            sidecar.app = sidecar.root / "apps" / name
+            done = sidecar.generate(ARGOCD_APP_SOURCE_PATH=f"apps/{name}")
+            assert done.returncode == (5 if name == "wrong" else 0), done.stderr
+            found = sidecar.renders(number + 1)
+    around, after = ["queue", "cache"], ["normalise", "report", "render"]
+    assert [list(one["stages"]) for one in found] == [
+        [*around, "source", "survey", "settle", "replay", *after],
+        [*around, "render"],
+        [*around, "source", "helm", *after],
+        [*around, "kustomize", *after],
+        [*around, "source", "helm", "render"],
+    ]
+    for one in found:
+        stages = one["stages"]
+        inner = sum(seconds for name, seconds in stages.items() if name not in ("queue", "report", "render"))
+        assert 0 < inner <= stages["render"] + 0.01
+    assert found[0]["stages"]["survey"] > 0.01  # helm ran
+    # What failed tells what it was.
+    assert [one["source"] for one in found] == ["helm", "helm", "helm", "kustomize", "helm"]

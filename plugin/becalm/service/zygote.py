@@ -256,7 +256,11 @@ class Service:
         if one.notice >= 0:
             self._notice(one)
         seconds = (one.answered or time.monotonic()) - one.started
-        stages = {"queue": round(one.started - one.since, 4), "render": round(seconds, 4)}
+        stages = {
+            "queue": round(one.started - one.since, 4),
+            **told.get("stages", {}),
+            "render": round(seconds, 4),
+        }
         outcome = one.why or ("failed" if status else str(told.get("outcome", "rendered")))
         if status < 0 and not one.why:
             told["error"] = f"the render was ended by signal {-status}"

@@ -18,6 +18,7 @@ from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.finals import Finals
 from becalm.stabilise.records import Draw, Enclosing, Records, draw_of, take
 from becalm.stabilise.settle import Named
+from becalm.stages import Stopwatch
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
@@ -104,6 +105,7 @@ class Stabiliser:
         namespace: of the release.
         instant: stands for the clock, RFC 3339 in UTC.
         epochs: of items.
+        stopwatch: measures the survey and the replay.
     """
 
     def __init__(  # noqa: PLR0913  # each is one thing that a render depends on
@@ -115,7 +117,9 @@ class Stabiliser:
         namespace: str,
         instant: str,
         epochs: Epochs,
+        stopwatch: Stopwatch | None = None,
     ) -> None:
+        self._stopwatch = stopwatch or Stopwatch()
         self.files = files
         self.origins = dict(texts)
         self.texts = {text_key(text): text for text in texts if functions.mentions(text)}
@@ -151,7 +155,8 @@ class Stabiliser:
         mode: Mode = "survey"
         for number in range(1, MAX_ROUNDS + 1):
             self.result.rounds = number
-            attempt = self._attempt(render, mode)
+            with self._stopwatch.of(mode):
+                attempt = self._attempt(render, mode)
             if attempt.error is not None:
                 request = self._request(attempt.error)
                 if request is None:
@@ -169,7 +174,8 @@ class Stabiliser:
                 self.epochs.require_used()
                 self.result.output = output
                 return self.result
-            mode = self._settle(output, records)
+            with self._stopwatch.of("settle"):
+                mode = self._settle(output, records)
         raise DeterminismError(
             f"the chart does not settle after {MAX_ROUNDS} renders",
             where=self._places(),
