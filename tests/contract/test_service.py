@@ -97,7 +97,7 @@ def test_a_client_that_is_killed_takes_its_render_along(sidecar):
 
 def test_a_client_that_waits_can_go_away(sidecar):
     with sidecar.serving(BECALM_CONCURRENCY="1") as service:
-        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(6))
+        first = sidecar.popen(BECALM_HELM=sidecar.held_helm())
         sidecar.begun()
         before = len(list(Path(f"/proc/{service.pid}/fd").iterdir()))
         waiting = sidecar.popen(ARGOCD_APP_NAME="other")
@@ -107,6 +107,8 @@ def test_a_client_that_waits_can_go_away(sidecar):
             time.sleep(0.02)
         waiting.kill()
         waiting.communicate()
+        sidecar.renders(1)
+        sidecar.release()
         records = sidecar.renders(2)
         first.communicate(timeout=30)
     assert {one["app"]: one["outcome"] for one in records} == {"my-app": "rendered", "other": "cancelled"}
@@ -173,7 +175,7 @@ def test_a_render_that_is_late_is_given_up(sidecar):
 @pytest.mark.parametrize("places", [0, 1])
 def test_too_many_are_turned_away_at_once(sidecar, places):
     with sidecar.serving(BECALM_CONCURRENCY="1", BECALM_QUEUE=str(places)) as service:
-        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(6))
+        first = sidecar.popen(BECALM_HELM=sidecar.held_helm())
         sidecar.begun()
 
         def files() -> int:
@@ -188,6 +190,7 @@ def test_too_many_are_turned_away_at_once(sidecar, places):
         more = sidecar.generate(ARGOCD_APP_NAME="c")
         assert (more.returncode, more.stdout) == (11, ""), sidecar.log.read_text()
         assert f"{places} renders wait already; try again, or raise BECALM_CONCURRENCY" in more.stderr
+        sidecar.release()
         for one in (first, *waiting):
             one.communicate(timeout=30)
             assert one.returncode == 0
@@ -195,7 +198,7 @@ def test_too_many_are_turned_away_at_once(sidecar, places):
 
 def test_sigterm_finishes_what_was_taken(sidecar):
     service = sidecar.start()
-    client = sidecar.popen(BECALM_HELM=sidecar.slow_helm(3))
+    client = sidecar.popen(BECALM_HELM=sidecar.held_helm())
     sidecar.begun()
     service.send_signal(signal.SIGTERM)
     until = time.monotonic() + 10
@@ -204,6 +207,7 @@ def test_sigterm_finishes_what_was_taken(sidecar):
         time.sleep(0.01)
     late = sidecar.generate()
     assert late.returncode == 0
+    sidecar.release()
     out, err = client.communicate(timeout=30)
     assert (client.returncode, err, out) == (0, "", late.stdout)
     assert service.wait(10) == 0
@@ -269,7 +273,7 @@ def test_memory_and_files_stay_as_they_are(sidecar):
             return int(status.partition("VmRSS:")[2].split()[0])
 
         first = resident()
-        for number in range(6):
+        for number in range(4):
             values = {"name": "values", "string": f"a: {number}\n"}
             assert sidecar.generate(values, BECALM_RULES="-all").returncode == 0
         assert resident() < first + 4096

@@ -31,9 +31,11 @@ class Health:
     Args:
         socket: of the service.
         variables: the operator's.
+        every: seconds between a render that succeeded and the next.
     """
 
-    def __init__(self, socket: Path, variables: Mapping[str, str]) -> None:
+    def __init__(self, socket: Path, variables: Mapping[str, str], *, every: float = _EVERY) -> None:
+        self._every = every
         self._socket = str(socket)
         self._given = {name: variables[name] for name in _NAMES if name in variables}
         self._lock = threading.Lock()
@@ -65,7 +67,7 @@ class Health:
             if not problem:
                 self._success = time.monotonic()
             self._problem = problem
-            time.sleep(_EVERY if not problem else 1.0)
+            time.sleep(self._every if not problem else 1.0)
 
     def _problem_now(self) -> str:
         """What is wrong, or ""."""

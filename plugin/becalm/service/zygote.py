@@ -130,6 +130,9 @@ class Service:
             self._selector.unregister(self._listener)
             self._listener.close()
             self._settings.socket.unlink(missing_ok=True)
+            # Who has not asked by now renders without us; waiting for it would only hold the end up.
+            for one in [client for client in self._clients if client.order is None]:
+                self._drop(one)
         return not (self._clients or self._running) or time.monotonic() > self._stopping + _DRAIN
 
     def _accept(self) -> None:
