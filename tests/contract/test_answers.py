@@ -37,9 +37,9 @@ class Kept(Sidecar):
         self.parameters: list[dict] = []
         render = answers.render
 
-        def counted(request):
+        def counted(request, *more):
             self.runs += 1
-            return render(request)
+            return render(request, *more)
 
         monkeypatch.setattr(answers, "render", counted)
         monkeypatch.setattr("becalm.derive.clock.now", lambda: self.now)
@@ -546,6 +546,7 @@ def test_faults_of_the_disk_cost_time_only(kept, monkeypatch):
     assert kept.render().stdout == expected
     kept.renders.chmod(0o755)
     assert not kept.is_hit()
+    assert "is open to others (mode 0755), so nothing is kept there; name a directory" in kept.render().stderr
     kept.renders.chmod(0o700)
 
     def full(*_arguments, **_options):

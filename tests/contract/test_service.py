@@ -382,6 +382,45 @@ def test_a_cmp_server_that_never_ends_by_itself_holds_nothing_up(sidecar, how):
     assert gone(children, 1)
 
 
+OPEN = {
+    "the directory": ("cache", "is open to others (mode 0755)"),
+    "what is in it": ("cache/renders", "is open to others (mode 0755)"),
+    "a file": ("file", "cannot be made or opened: File exists"),
+}
+
+
+@pytest.mark.parametrize("place", OPEN)
+def test_a_cache_that_is_not_becalms_alone_is_told_at_the_start_and_by_each_render(sidecar, place):
+    name, why = OPEN[place]
+    path = sidecar.top / name
+    if place == "a file":
+        path.touch()
+    else:
+        (sidecar.top / "cache" / "renders").mkdir(mode=0o700, parents=True)
+        (sidecar.top / "cache").chmod(0o700)
+        path.chmod(0o755)
+    told = (
+        f"BECALM_CACHE_DIR: {path} {why}, so nothing is kept there; "
+        "name a directory that is becalm's alone (mode 0700), or set it to off"
+    )
+    directory = str(sidecar.top / name.partition("/")[0])
+    with sidecar.serving(BECALM_CACHE_DIR=directory):
+        for number in range(2):
+            done = sidecar.generate(BECALM_CACHE_DIR=directory)
+            assert (done.returncode, done.stderr) == (0, f"Warning: {told}\n")
+            assert [one["warnings"] for one in sidecar.renders(number + 1)] == [1] * (number + 1)
+        starts = [one["error"] for one in sidecar.records() if one.get("service") == "the cache is not used"]
+    assert starts == [told]
+
+
+def test_a_cache_of_becalms_alone_is_not_spoken_of(sidecar):
+    with sidecar.serving():
+        assert sidecar.generate().stderr == ""
+    with sidecar.serving(BECALM_CACHE_DIR="off"):
+        assert sidecar.generate(BECALM_CACHE_DIR="off").stderr == ""
+    assert "the cache is not used" not in sidecar.log.read_text()
+
+
 def test_the_record_tells_seconds_of_each_stage(sidecar):
     write(sidecar.root / "apps/plain", {"Chart.yaml": CHART["Chart.yaml"], "templates/a.yaml": PLAIN})
     write(sidecar.root / "apps/overlay", {"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": PLAIN})

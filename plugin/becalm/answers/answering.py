@@ -50,7 +50,7 @@ def answer(request: Request, stopwatch: Stopwatch | None = None) -> Answer:
         key = keys.of(request) if store.keeps else None
         found = None if key is None else store.get(key.digest, at=request.at)
     if found is not None:
-        return _kept(found)
+        return _kept(found, store.complaints)
     try:
         result = render(request, watch)
     except ToolFailedError as error:
@@ -82,11 +82,12 @@ def _is_unchanged(request: Request, key: Key) -> bool:
         return False
 
 
-def _kept(entry: Entry) -> Answer:
+def _kept(entry: Entry, complaints: tuple[str, ...]) -> Answer:
     output, record = json.loads(entry.content)
+    warnings = [*record["warnings"], *complaints]
     # Nothing ran for it.
-    told = {**record, "outcome": "cached", "runs": 0}
-    return Answer(output=output, warnings=tuple(record["warnings"]), finish=lambda: told)
+    told = {**record, "outcome": "cached", "runs": 0, "warnings": warnings}
+    return Answer(output=output, warnings=tuple(warnings), finish=lambda: told)
 
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
