@@ -42,7 +42,7 @@ def report(request: Request, result: Result) -> dict[str, Any]:
     """The fields of a record that a render knows, from `source` on.
 
     Values of Secrets, and what was derived, are in no field. Where charts were inflated by Kustomize, what was
-    derived for them is not known here, so there are no differences.
+    derived for them is not known here, so there are no differences; that would take the values out of becalm-helm.
     """
     secrets = Secrets()
     secrets.add_derived(_derived(result.stabilised))
@@ -149,7 +149,7 @@ def _looked_through(
     table = builtin.types(request.options.kube_version)
     certificates: list[dict[str, Any]] = []
     unknown: list[dict[str, str]] = []
-    planned = certs.changes(result.issued)
+    planned = certs.planned(result)
     looked = 0
     for document, look in documents:
         may_hold = not look.kinds or "Secret" in look.kinds or _CERTIFICATE.search(document.text) is not None

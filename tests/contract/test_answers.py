@@ -770,6 +770,23 @@ def test_charts_that_kustomize_inflates_are_kept_until_a_certificate_in_them_cha
     assert not inflating.is_hit()
 
 
+def test_the_page_is_told_when_certificates_change_that_kustomize_had_made(inflating, monkeypatch):
+    write(inflating.root, {
+        "apps/web/charts/db/templates/ca.yaml": '{{ $c := genCA "ca" 900 }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca}\n'
+        "data: {crt: {{ $c.Cert | quote }}}\n",
+    })  # fmt: skip
+    found = []
+    report = answers.report
+    monkeypatch.setattr(answers, "report", lambda *given: found.append(report(*given)) or found[-1])
+    inflating.now = int(time.time())
+    assert inflating.render().returncode == 0
+    told = {one["subject"]: one for one in found[0]["certificates"]}
+    assert sorted(told) == ["CN=ca", "CN=x"]
+    for subject, days in (("CN=x", 90), ("CN=ca", 900)):
+        assert told[subject]["changes"] == told[subject]["from"] + days * 86_400 // 3
+        assert told[subject]["changes"] < told[subject]["until"]
+
+
 def test_another_program_for_charts_tells_nothing_so_nothing_is_kept(inflating, tmp_path):
     (tmp_path / "own-helm").symlink_to(inflating.env["BECALM_HELM"])
     inflating.env["BECALM_HELM_COMMAND"] = str(tmp_path / "own-helm")
@@ -819,7 +836,7 @@ def test_what_kustomize_fetches_is_kept_as_long_as_the_operator_says(inflating, 
     argv = [sys.executable, "-m", "becalm.dropin"]
     for words in (["version"], ["pull", "--untar", "db"]):
         subprocess.run([*argv, *words], env={**os.environ, **env}, check=True, timeout=60)
-    assert told(file.read_text()) == Told(change=None, fetched=True)
+    assert told(file.read_text()) == Told(fetched=True)
     render = answers.render
     monkeypatch.setattr(
         answers, "render", lambda request, *more: replace(render(request, *more), charts=Told(fetched=True))
