@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from becalm.stabilise.epochs import Epochs
     from becalm.stabilise.looking import Lookups
     from becalm.stabilise.stabiliser import Attempt, Observed, Stabilised, Stabiliser
+    from becalm.stages import Stopwatch
 
 _NOTES = "NOTES.txt"
 _RUNTIME = "templates/_becalm.tpl"
@@ -102,10 +103,19 @@ class Copy:
         instant: str,
         epochs: Epochs,
         lookups: Lookups | None = None,
+        stopwatch: Stopwatch | None = None,
     ) -> Stabilised:
         """Render until nothing is left to settle; then helm renders the copy at `path` the same way every time.
 
         A chart that renders only where its lookups are left alone is rendered so, if they are answered with nothing.
+
+        Args:
+            deriver: answers the draws, None without a seed.
+            namespace: of the release.
+            instant: stands for the clock, RFC 3339 in UTC.
+            epochs: of items.
+            lookups: how they are answered; None leaves them to helm, unseen.
+            stopwatch: measures the stages.
 
         Raises:
             PluginError: as `Stabiliser.run`.
@@ -120,7 +130,7 @@ class Copy:
             self._tells_lookups = lookups is not None
             self._stabiliser = Stabiliser(
                 self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
-                epochs=epochs, lookups=lookups,
+                epochs=epochs, lookups=lookups, stopwatch=stopwatch,
             )  # fmt: skip
             return self._stabiliser.run(self._render)
 

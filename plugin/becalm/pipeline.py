@@ -38,6 +38,7 @@ from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import Helm, HelmOptions
 from becalm.sources.kustomize import KustomizeTool, Told
 from becalm.sources.sourcing import Remote, Sources
+from becalm.stages import Stopwatch
 from becalm.templates import functions
 from becalm.templates.files import wants
 
@@ -169,20 +170,26 @@ class _Stable:
     notices: tuple[Warned, ...] = ()
 
 
-def render(request: Request) -> Result:
+def render(request: Request, stopwatch: Stopwatch | None = None) -> Result:
     """Render a chart the same way every time, and bring it to the form that the cluster stores.
+
+    Args:
+        request: what to render.
+        stopwatch: measures the stages.
 
     Raises:
         PluginError: the chart, its values, helm, the seed or a rule are at fault.
     """
     selection = select(request)
-    stable = _stabilised(request)
+    watch = stopwatch or Stopwatch()
+    stable = _stabilised(request, watch)
     cluster = Cluster(
         namespace=request.options.namespace,
         kube_version=request.options.kube_version,
         definitions=request.definitions,
     )
-    done = normalise(stable.output, selection, cluster)
+    with watch.of("normalise"):
+        done = normalise(stable.output, selection, cluster)
     return Result(
         output=done.output,
         before=stable.output,
@@ -215,39 +222,45 @@ def select(request: Request) -> Selection:
     )
 
 
-def _stabilised(request: Request) -> _Stable:
+def _stabilised(request: Request, watch: Stopwatch) -> _Stable:
     kind = request.kind
     if kind == "directory":
-        return _Stable(_manifests(request), 0, None, {}, ())
+        with watch.of("source"):
+            return _Stable(_manifests(request), 0, None, {}, ())
     if kind == "kustomize":
-        built = _built(request, None)
+        with watch.of("kustomize"):
+            built = _built(request, None)
         return _Stable(built.output, 0, None, {}, built.warnings, built.told)
-    chart = _chart(request)
+    chart = _chart(request, watch)
     if kind == "helm":
         return chart
-    built = _built(request, chart.output)
+    with watch.of("kustomize"):
+        built = _built(request, chart.output)
     return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings), charts=built.told)
 
 
-def _chart(request: Request) -> _Stable:
-    with _sourced(request) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
+def _chart(request: Request, watch: Stopwatch) -> _Stable:
+    with _sourced(request, watch) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
         tree, warnings = sources.tree, sources.warnings
-        inputs = read_inputs(tree, request.options)
+        with watch.of("source"):
+            inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
             chart = _with_release(sources, request, helm.work)
-            output = stock(helm, chart, request)
+            with watch.of("helm"):
+                output = stock(helm, chart, request)
             _require_helm(helm, output)
             notices = _pin_notices(deriver_of(request), request)
             return _Stable(output, helm.runs, None, {}, warnings, notices=notices)
         deriver = deriver_of(request)
         copy = _copy(helm, request, tree, inputs)
         answering = lookups_of(request)
-        done = _stabilise(copy, request, deriver, answering)
+        done = _stabilise(copy, request, deriver, answering, watch)
         if done.output is None and any(answering.answers.values()):
             raise done.fault or helm.failed(done.error or "")
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
-            stock(helm, sources.chart, request)
+            with watch.of("helm"):
+                stock(helm, sources.chart, request)
             raise done.fault or unstable(tree, done)
         _require_helm(helm, done.output)
         issued = {} if deriver is None else deriver.issued
@@ -320,13 +333,17 @@ def study(request: Request, salts: Sequence[str] = (), *, is_loose: bool = False
 
 
 def _stabilise(
-    copy: Copy, request: Request, deriver: Deriver | None, answering: Lookups | None
+    copy: Copy,
+    request: Request,
+    deriver: Deriver | None,
+    answering: Lookups | None,
+    watch: Stopwatch | None = None,
 ) -> Stabilised:
     from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
 
     return copy.stabilise(
         deriver=deriver, namespace=request.options.namespace, instant=request.instant,
-        epochs=Epochs(request.item_epochs, where=request.epochs_where), lookups=answering,
+        epochs=Epochs(request.item_epochs, where=request.epochs_where), lookups=answering, stopwatch=watch,
     )  # fmt: skip
 
 
@@ -347,14 +364,15 @@ def _with_release(sources: Sources, request: Request, work: Path) -> Path:
 
 
 @contextmanager
-def _sourced(request: Request) -> Iterator[tuple[Helm, Request, Sources]]:
+def _sourced(request: Request, watch: Stopwatch | None = None) -> Iterator[tuple[Helm, Request, Sources]]:
     """A helm with a private directory, the request with all its values files here, and the chart that lacks nothing."""
     with work_directory() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
-        found = sourcing.obtain(
-            request.chart, request.root, request.options.values, request.remote, helm,
-            project=request.application.project, cache=request.cache, strict=request.strict,
-        )  # fmt: skip
+        with (watch or Stopwatch()).of("source"):
+            found = sourcing.obtain(
+                request.chart, request.root, request.options.values, request.remote, helm,
+                project=request.application.project, cache=request.cache, strict=request.strict,
+            )  # fmt: skip
         yield helm, replace(request, options=replace(request.options, values=found.values)), found
 
 

@@ -125,6 +125,20 @@ class Sidecar:
         path.chmod(0o755)
         return str(path)
 
+    def held_helm(self) -> str:
+        """A helm that writes down that it has begun, and waits for `release`."""
+        path, gate = self.top / "held-helm", self.top / "gate"
+        path.write_text(
+            f'#!/bin/sh\n[ "$1" = template ] && {{ echo $$ >> {self.top}/begun; n=0\n'
+            f'while [ ! -e {gate} ] && [ $n -lt 1200 ]; do sleep 0.05; n=$((n+1)); done; }}\nexec {HELM} "$@"\n'
+        )
+        path.chmod(0o755)
+        return str(path)
+
+    def release(self) -> None:
+        """Let helms go on that are held."""
+        (self.top / "gate").touch()
+
     def begun(self, number: int = 1) -> list[int]:
         """The process ids of slow helms, as soon as there are so many."""
         until = time.monotonic() + 20

@@ -37,9 +37,9 @@ class Kept(Sidecar):
         self.parameters: list[dict] = []
         render = answers.render
 
-        def counted(request):
+        def counted(request, *more):
             self.runs += 1
-            return render(request)
+            return render(request, *more)
 
         monkeypatch.setattr(answers, "render", counted)
         monkeypatch.setattr("becalm.derive.clock.now", lambda: self.now)
@@ -367,13 +367,13 @@ def test_what_was_replaced_during_the_render_is_not_kept(kept, monkeypatch):
     kept.env["BECALM_RULES_DIR"] = str(kept.top / "rules")
     render = answers.render
 
-    def late(request):
+    def late(request, *more):
         write(kept.top, {"rules/a.yaml": RULES.replace("one", "two")})
-        return render(request)
+        return render(request, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(answers, "render", late)
-        kept.render()
+        assert kept.render().returncode == 0
     write(kept.top, {"rules/a.yaml": RULES})
     assert not kept.is_hit()
     assert kept.is_hit()
@@ -448,7 +448,9 @@ def test_warnings_come_back_and_what_is_not_pinned_is_kept_as_long_as_the_operat
 
     render = answers.render
     warned = Warned("may be another tomorrow", where="x", hint="pin it")
-    monkeypatch.setattr(answers, "render", lambda request: replace(render(request), warnings=(warned,)))
+    monkeypatch.setattr(
+        answers, "render", lambda request, *more: replace(render(request, *more), warnings=(warned,))
+    )
     for _ in range(2):
         assert kept.render().stderr == "Warning: x: may be another tomorrow; pin it\n"
     assert kept.runs == 2
@@ -468,7 +470,9 @@ def test_what_is_not_pinned_ends_with_the_first_window_as_well(kept, monkeypatch
 
     render = answers.render
     warned = Warned("may be another tomorrow", where="x", hint="pin it")
-    monkeypatch.setattr(answers, "render", lambda request: replace(render(request), warnings=(warned,)))
+    monkeypatch.setattr(
+        answers, "render", lambda request, *more: replace(render(request, *more), warnings=(warned,))
+    )
     certificate = '{{ $c := genSelfSignedCert "x" nil nil 90 }}\napiVersion: v1\nkind: Secret\nmetadata: {name: tls}\nstringData: {crt: {{ $c.Cert | quote }}}\n'
     write(kept.app, {"templates/tls.yaml": certificate})
     days = 86_400
@@ -546,6 +550,7 @@ def test_faults_of_the_disk_cost_time_only(kept, monkeypatch):
     assert kept.render().stdout == expected
     kept.renders.chmod(0o755)
     assert not kept.is_hit()
+    assert "is open to others (mode 0755), so nothing is kept there; name a directory" in kept.render().stderr
     kept.renders.chmod(0o700)
 
     def full(*_arguments, **_options):
@@ -765,6 +770,23 @@ def test_charts_that_kustomize_inflates_are_kept_until_a_certificate_in_them_cha
     assert not inflating.is_hit()
 
 
+def test_the_page_is_told_when_certificates_change_that_kustomize_had_made(inflating, monkeypatch):
+    write(inflating.root, {
+        "apps/web/charts/db/templates/ca.yaml": '{{ $c := genCA "ca" 900 }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca}\n'
+        "data: {crt: {{ $c.Cert | quote }}}\n",
+    })  # fmt: skip
+    found = []
+    report = answers.report
+    monkeypatch.setattr(answers, "report", lambda *given: found.append(report(*given)) or found[-1])
+    inflating.now = int(time.time())
+    assert inflating.render().returncode == 0
+    told = {one["subject"]: one for one in found[0]["certificates"]}
+    assert sorted(told) == ["CN=ca", "CN=x"]
+    for subject, days in (("CN=x", 90), ("CN=ca", 900)):
+        assert told[subject]["changes"] == told[subject]["from"] + days * 86_400 // 3
+        assert told[subject]["changes"] < told[subject]["until"]
+
+
 def test_another_program_for_charts_tells_nothing_so_nothing_is_kept(inflating, tmp_path):
     (tmp_path / "own-helm").symlink_to(inflating.env["BECALM_HELM"])
     inflating.env["BECALM_HELM_COMMAND"] = str(tmp_path / "own-helm")
@@ -780,7 +802,9 @@ def test_what_is_not_pinned_is_kept_no_longer_than_a_certificate_in_it(kept, mon
     write(kept.app, {"templates/tls.yaml": CERTIFICATE})
     render = answers.render
     warned = Warned("may be another tomorrow", where="x", hint="pin it")
-    monkeypatch.setattr(answers, "render", lambda request: replace(render(request), warnings=(warned,)))
+    monkeypatch.setattr(
+        answers, "render", lambda request, *more: replace(render(request, *more), warnings=(warned,))
+    )
     kept.render(BECALM_UNPINNED_SECONDS=str(400 * 86_400))
     (entry,) = kept.renders.iterdir()
     until = int.from_bytes(entry.read_bytes()[8:16], "big")
@@ -812,10 +836,10 @@ def test_what_kustomize_fetches_is_kept_as_long_as_the_operator_says(inflating, 
     argv = [sys.executable, "-m", "becalm.dropin"]
     for words in (["version"], ["pull", "--untar", "db"]):
         subprocess.run([*argv, *words], env={**os.environ, **env}, check=True, timeout=60)
-    assert told(file.read_text()) == Told(change=None, fetched=True)
+    assert told(file.read_text()) == Told(fetched=True)
     render = answers.render
     monkeypatch.setattr(
-        answers, "render", lambda request: replace(render(request), charts=Told(fetched=True))
+        answers, "render", lambda request, *more: replace(render(request, *more), charts=Told(fetched=True))
     )
     assert not inflating.is_hit()
     assert not inflating.is_hit()

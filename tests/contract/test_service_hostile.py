@@ -22,15 +22,19 @@ def sidecar(tmp_path):
     return Sidecar(tmp_path)
 
 
-def limited(sidecar: Sidecar, kind: int, number: int) -> None:
-    """Make the service start with a limit."""
-    own = tuple(sidecar.argv("serve"))
+def impatient(sidecar: Sidecar, kind: int, number: int) -> None:
+    """Make the service start with a limit, and give clients two seconds to ask."""
+    python = sidecar.argv("serve")[0]
 
     def argv(command: str) -> list[str]:
         if command != "serve":
             return Sidecar.argv(command)
-        code = f"import os, resource; resource.setrlimit({kind}, ({number}, {number})); os.execv({own[0]!r}, {own!r})"
-        return [own[0], "-c", code]
+        code = (
+            f"import resource, sys; resource.setrlimit({kind}, ({number}, {number}))\n"
+            "from becalm.service import zygote\nzygote._SECONDS_TO_ASK = 2.0\n"
+            "from becalm import cli\nsys.exit(cli.main(['serve']))"
+        )
+        return [python, "-c", code]
 
     sidecar.argv = argv  # type: ignore[method-assign]
 
@@ -52,7 +56,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def test_connections_that_say_nothing_use_up_no_files_and_are_ended(sidecar):
-    limited(sidecar, resource.RLIMIT_NOFILE, 128)
+    impatient(sidecar, resource.RLIMIT_NOFILE, 128)
     with sidecar.serving() as service, contextlib.ExitStack() as stack:
         held = [stack.enter_context(connected(sidecar)) for _ in range(150)]
         busy = held[-1].recv(200)
@@ -146,7 +150,8 @@ def test_nothing_lives_on_after_the_service_whatever_it_was_doing(sidecar, numbe
         for one in (running, waiting):
             os.killpg(one.pid, signal.SIGKILL)
             one.communicate(timeout=20)
-        assert service.wait(30) == (0 if number == signal.SIGTERM else -number)
+        # Before the ten seconds are over that the half client has to ask.
+        assert service.wait(8) == (0 if number == signal.SIGTERM else -number)
         half.close()
         assert gone([helm, *children])
     assert not is_running(helm)

@@ -14,6 +14,7 @@ from becalm.answers.store import Entry, Store
 from becalm.errors import ToolFailedError
 from becalm.pipeline import Request, Result, render
 from becalm.report import report
+from becalm.stages import Stopwatch
 
 _DAY = 86_400
 #: Entries of charts without certificates end as well, so that nothing lies about for ever.
@@ -33,25 +34,35 @@ class Answer:
     finish: Callable[[], dict[str, Any]]
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request, stopwatch: Stopwatch | None = None) -> Answer:
     """Render, or find what was rendered from the same inputs.
+
+    Args:
+        request: what to render.
+        stopwatch: measures the stages, that of `finish` as well.
 
     Raises:
         PluginError: as `pipeline.render`. Errors are never kept.
     """
-    store = Store(request.keeping, request.seed)
-    key = keys.of(request) if store.keeps else None
-    found = None if key is None else store.get(key.digest, at=request.at)
+    watch = stopwatch or Stopwatch()
+    with watch.of("cache"):
+        store = Store(request.keeping, request.seed)
+        key = keys.of(request) if store.keeps else None
+        found = None if key is None else store.get(key.digest, at=request.at)
     if found is not None:
-        return _kept(found)
+        return _kept(found, store.complaints)
     try:
-        result = render(request)
+        result = render(request, watch)
     except ToolFailedError as error:
         error.guarded_line = quoting.without_values(error.first_line(), request)
         raise
     own = tuple(warned.line() for warned in (*result.warnings, *result.notices))
 
     def finish() -> dict[str, Any]:
+        with watch.of("report"):
+            return finished()
+
+    def finished() -> dict[str, Any]:
         told = {**report(request, result), "outcome": "rendered", "warnings": list(own)}
         seconds = 0 if key is None else _seconds(request, result, key)
         if key is not None and seconds > 0 and _is_unchanged(request, key):
@@ -71,11 +82,12 @@ def _is_unchanged(request: Request, key: Key) -> bool:
         return False
 
 
-def _kept(entry: Entry) -> Answer:
+def _kept(entry: Entry, complaints: tuple[str, ...]) -> Answer:
     output, record = json.loads(entry.content)
+    warnings = [*record["warnings"], *complaints]
     # Nothing ran for it.
-    told = {**record, "outcome": "cached", "runs": 0}
-    return Answer(output=output, warnings=tuple(record["warnings"]), finish=lambda: told)
+    told = {**record, "outcome": "cached", "runs": 0, "warnings": warnings}
+    return Answer(output=output, warnings=tuple(warnings), finish=lambda: told)
 
 
 def _seconds(request: Request, result: Result, key: Key) -> int:

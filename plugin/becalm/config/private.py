@@ -11,13 +11,23 @@ from pathlib import Path
 
 def is_private(directory: Path) -> bool:
     """Whether a directory, made if it is missing, is ours alone (mode 0700, no link)."""
+    return not trouble(directory)
+
+
+def trouble(directory: Path) -> str:
+    """What keeps a directory, made if it is missing, from being ours alone, as the end of a sentence; "" for nothing."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = directory.lstat()
-    except OSError:
-        return False
-    others = stat.S_IRWXG | stat.S_IRWXO
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & others
+    except OSError as error:
+        return f"cannot be made or opened: {error.strerror}"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is a link or no directory"
+    if found.st_uid != os.geteuid():
+        return f"belongs to user {found.st_uid}, and becalm is user {os.geteuid()}"
+    if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return f"is open to others (mode {stat.S_IMODE(found.st_mode):04o})"
+    return ""
 
 
 def write(path: Path, data: bytes) -> None:

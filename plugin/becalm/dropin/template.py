@@ -225,7 +225,7 @@ def _stabilised(session: Session, found: _Found) -> Path:
         ConfigError: the seed or the application's identity is missing.
         PluginError: as `Stabiliser.run`.
     """
-    from becalm import pipeline, wiring  # noqa: PLC0415  # not for charts that draw nothing
+    from becalm import certs, pipeline, wiring  # noqa: PLC0415  # not for charts that draw nothing
     from becalm.stabilise.epochs import Epochs  # noqa: PLC0415
 
     namespace = session.line.last("namespace") or session.environment.get("HELM_NAMESPACE", "")
@@ -257,6 +257,6 @@ def _stabilised(session: Session, found: _Found) -> Path:
     if done.output is None:
         raise _StockFailsError(done.fault or pipeline.unstable(found.tree, done))
     if deriver is not None:
-        told.changes(session.environment, (one.window.change for one in deriver.issued.values()))
+        told.changes(session.environment, certs.changes(deriver.issued))
     copy.quieten()
     return copy.path

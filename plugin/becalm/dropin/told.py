@@ -1,6 +1,6 @@
-"""What becalm-helm tells the becalm that started Kustomize: when the first certificate changes, and what was fetched.
+"""What becalm-helm tells the becalm that started Kustomize: when each certificate changes, and what was fetched.
 
-A render is kept until then (becalm.answers), and what was fetched for as long as the operator says. The file is in a private
+A render is kept until the first does (becalm.answers), and what was fetched for as long as the operator says. The file is in a private
 directory that no chart reaches. `pull` is told of before it becomes helm, so this imports nothing that Python has not loaded.
 """
 
@@ -11,21 +11,22 @@ import os
 # As typing has it, which takes longer to load than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 #: Names the file; becalm.sources.kustomize sets it.
 FILE = "BECALM_HELM_TOLD"
 FETCHED = "fetched"
 
 
-def changes(variables: Mapping[str, str], times: Iterable[int]) -> None:
-    """Tell when certificates change, in seconds since 1970.
+def changes(variables: Mapping[str, str], planned: Mapping[bytes, int]) -> None:
+    """Tell when certificates change, in seconds since 1970, by their fingerprints.
 
     Raises:
         SourceError: the file cannot be written.
     """
-    if times := sorted(times):
-        _line(variables, f"change {times[0]}")
+    lines = sorted(f"change {at} {fingerprint.hex()}" for fingerprint, at in planned.items())
+    if lines:
+        _line(variables, "\n".join(lines))
 
 
 def fetched(variables: Mapping[str, str]) -> None:

@@ -15,6 +15,9 @@ from becalm import console
 from becalm.answers import Answer
 from becalm.config import load
 from becalm.generating import generate
+from becalm.pipeline import Request
+from becalm.report import source_of
+from becalm.stages import Stopwatch
 
 #: Of a record in one line; without the differences a longer one is told.
 LARGEST = 4 * 1024 * 1024
@@ -47,9 +50,11 @@ def run(order: Order, record: int, notice: int, *, service: int) -> NoReturn:
         _become(order, record, notice)
         told: dict[str, Any] = {}
         found: list[Answer] = []
+        begun: list[Request] = []
+        stopwatch = Stopwatch()
 
         def rendered() -> str:
-            found.append(generate())
+            found.append(generate(stopwatch, begun.append))
             return found[0].output
 
         code = console.guarded(rendered, told=lambda line: told.update(error=line))
@@ -57,7 +62,9 @@ def run(order: Order, record: int, notice: int, *, service: int) -> NoReturn:
         os.write(4, f"exit {code}\n".encode())
         if code == 0:
             told |= found[0].finish()
-        os.write(3, _line(told))
+        elif begun:
+            told["source"] = source_of(begun[0])
+        os.write(3, _line({**told, "stages": stopwatch.seconds()}))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     finally:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from becalm.answers import store
+from becalm.config import keeping
 from becalm.derive import clock, instant
 from becalm.service import settings
 from becalm.service.health import Health
@@ -36,10 +38,13 @@ def serve(variables: Mapping[str, str]) -> int:
         ConfigError: a variable is wrong, or the socket cannot be made.
     """
     chosen = settings.read(variables)
+    unfit = store.unfit(keeping.read(variables))
     telling = _Telling(chosen, variables)
     service = Service(chosen, telling.tell)
     warm_up(variables)
     telling.start_web(service)
+    if unfit:
+        telling.log({"service": "the cache is not used", "error": unfit})
     telling.tidy.up(clock.now())
     gc.collect()
     # What is loaded stays: the collector need not look at it, so children share it.

@@ -130,6 +130,9 @@ class Service:
             self._selector.unregister(self._listener)
             self._listener.close()
             self._settings.socket.unlink(missing_ok=True)
+            # Who has not asked by now renders without us; waiting for it would only hold the end up.
+            for one in [client for client in self._clients if client.order is None]:
+                self._drop(one)
         return not (self._clients or self._running) or time.monotonic() > self._stopping + _DRAIN
 
     def _accept(self) -> None:
@@ -256,7 +259,11 @@ class Service:
         if one.notice >= 0:
             self._notice(one)
         seconds = (one.answered or time.monotonic()) - one.started
-        stages = {"queue": round(one.started - one.since, 4), "render": round(seconds, 4)}
+        stages = {
+            "queue": round(one.started - one.since, 4),
+            **told.get("stages", {}),
+            "render": round(seconds, 4),
+        }
         outcome = one.why or ("failed" if status else str(told.get("outcome", "rendered")))
         if status < 0 and not one.why:
             told["error"] = f"the render was ended by signal {-status}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from becalm.errors import ConfigError, ManifestError, ToolFailedError, ToolMissingError
@@ -36,19 +36,25 @@ _FRAME = re.compile(r"E\d{4} .*\berr=<|>")
 class Told:
     """What becalm-helm tells of the charts of a build.
 
-    `change` is when the first certificate in them changes, in seconds since 1970, None without one; `fetched` says
+    `changes` is when each certificate in them changes, in seconds since 1970, by its SHA-256 fingerprint; `fetched` says
     whether a chart was fetched from elsewhere.
     """
 
-    change: int | None = None
+    changes: Mapping[bytes, int] = field(default_factory=dict)
     fetched: bool = False
+
+    @property
+    def change(self) -> int | None:
+        """When the first certificate changes, None without one."""
+        return min(self.changes.values(), default=None)
 
 
 def told(text: str) -> Told:
     """Read what becalm-helm has written."""
     lines = text.splitlines()
-    times = [int(line.partition(" ")[2]) for line in lines if line != _FETCHED]
-    return Told(change=min(times, default=None), fetched=_FETCHED in lines)
+    words = [line.split() for line in lines if line != _FETCHED]
+    changes = {bytes.fromhex(fingerprint): int(at) for _, at, fingerprint in words}
+    return Told(changes=changes, fetched=_FETCHED in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

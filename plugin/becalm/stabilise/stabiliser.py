@@ -20,6 +20,7 @@ from becalm.stabilise.looking import Looked, Lookups
 from becalm.stabilise.pinned_texts import Entries, PinnedTexts
 from becalm.stabilise.records import Draw, Records, draw_of, take
 from becalm.stabilise.settle import Named
+from becalm.stages import Stopwatch
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
@@ -110,6 +111,7 @@ class Stabiliser:
         instant: stands for the clock, RFC 3339 in UTC.
         epochs: of items.
         lookups: how they are answered; None leaves them to helm, unseen.
+        stopwatch: measures the survey and the replay.
     """
 
     def __init__(  # noqa: PLR0913  # each is one thing that a render depends on
@@ -122,7 +124,9 @@ class Stabiliser:
         instant: str,
         epochs: Epochs,
         lookups: Lookups | None = None,
+        stopwatch: Stopwatch | None = None,
     ) -> None:
+        self._stopwatch = stopwatch or Stopwatch()
         self.files = files
         self.lookups = lookups
         self.origins = dict(texts)
@@ -160,7 +164,8 @@ class Stabiliser:
         mode: Mode = "survey"
         for number in range(1, MAX_ROUNDS + 1 + (0 if self.lookups is None else self.lookups.rounds)):
             self.result.rounds = number
-            attempt = self._attempt(render, mode)
+            with self._stopwatch.of(mode):
+                attempt = self._attempt(render, mode)
             if attempt.error is not None:
                 request = self._request(attempt.error)
                 if request is None:
@@ -186,7 +191,8 @@ class Stabiliser:
                 self.epochs.require_used()
                 self.result.output = output
                 return self.result
-            mode = self._settle(output, records)
+            with self._stopwatch.of("settle"):
+                mode = self._settle(output, records)
         raise DeterminismError(
             f"the chart does not settle after {MAX_ROUNDS} renders",
             where=self._places(),

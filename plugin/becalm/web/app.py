@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 from becalm import __version__
 from becalm.derive import clock
 from becalm.errors import bug
-from becalm.web import times, views
+from becalm.web import breaks, times, views
 from becalm.web.metrics import Metrics
 from becalm.web.recent import Recent
 from becalm.web.records import OUTCOMES
@@ -111,7 +111,7 @@ def application(  # noqa: PLR0913  # each is one thing that the process chooses
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         iso=times.iso, date=times.date, duration=times.duration, size=times.size,
-        relative=lambda at: times.relative(at, now()),
+        relative=lambda at: times.relative(at, now()), breakable=breaks.breakable,
     )  # fmt: skip
     app.jinja_env.globals.update(version=__version__, outcomes=OUTCOMES)
     app.after_request(_secured)

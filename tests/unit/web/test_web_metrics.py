@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from web_records import DAY, NOW, line
 
 from becalm import __version__
+from becalm.stages import STAGES
 from becalm.web.metrics import MOST_RULES, Metrics
 from becalm.web.recent import Recent
 from becalm.web.records import State, read
@@ -66,6 +67,13 @@ def test_what_the_cache_answers_draws_and_changes_nothing(add, metrics):
 def test_both_results_of_the_cache_are_there_from_the_start(metrics):
     assert value(metrics, "becalm_cache_total", result="hit") == 0
     assert value(metrics, "becalm_cache_total", result="miss") == 0
+
+
+def test_each_stage_of_a_render_has_seconds_of_its_own(add, metrics):
+    add(stages=dict.fromkeys(STAGES, 0.25))
+    for stage in STAGES:
+        assert value(metrics, "becalm_render_seconds_sum", stage=stage) == 0.25
+    assert value(metrics, "becalm_render_seconds_count", stage="other") is None
 
 
 def test_labels_are_few(add, metrics):

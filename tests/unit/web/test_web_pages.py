@@ -11,6 +11,7 @@ from html_checks import check
 from web_records import DAY, NOW, line, told
 
 from becalm.web.app import application
+from becalm.web.breaks import breakable
 from becalm.web.metrics import Metrics
 from becalm.web.recent import Recent
 from becalm.web.records import State, read
@@ -344,3 +345,25 @@ def test_the_stylesheet_heeds_what_people_prefer_and_loads_nothing():
         assert wanted in CSS
     for unwanted in ("url(", "@import", "outline: 0"):
         assert unwanted not in CSS
+
+
+def test_a_page_of_an_application_leads_to_each_part_that_has_something():
+    page = shown(site(line("shop")), "/apps/shop")
+    anchors = [one["href"].removeprefix("#") for one in page.all("a") if (one["href"] or "").startswith("#")]
+    parts = [one["id"] for one in page.all("h2")]
+    assert anchors[1:] == [part for part in parts if part in anchors]
+    assert anchors[0] == "main"
+    assert {"stabilised", "normalised", "differences", "certificates"} <= set(anchors)
+
+
+def test_a_failed_render_claims_no_output():
+    page = shown(site(line("billing", outcome="failed", code=5, runs=0)), "/apps/billing")
+    assert "Output" not in page.text
+    assert "Helm runs" not in page.text
+
+
+def test_long_names_go_on_after_their_separators():
+    found = breakable("Deployment.apps/shop/web spec.a[0].b templates/<a>.yaml:3 1.5")
+    assert found == (
+        "Deployment.<wbr>apps/<wbr>shop/<wbr>web spec.<wbr>a<wbr>[0].b templates/&lt;a&gt;.yaml:<wbr>3 1.<wbr>5"
+    )
