@@ -95,7 +95,7 @@ class Copy:
         self._stabiliser: Stabiliser | None = None
         self._runtime = ""
 
-    def stabilise(
+    def stabilise(  # noqa: PLR0913  # each is one thing that a render depends on
         self,
         *,
         deriver: Deriver | None,
