@@ -57,7 +57,8 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_CHART_REPOSITORIES  prefixes of repositories that apps may name (default: every https:// and oci://)
   BECALM_VALUES_FILE_URLS    prefixes of addresses of values files that apps may name (default: none)
   BECALM_LOOKUP              what lookup finds: empty (default), recorded, rendered or live (docs/lookup.md)
-  BECALM_LOOKUP_ALLOW, BECALM_LOOKUP_PROJECTS  what live may read, and for which projects
+  BECALM_LOOKUP_ALLOW        what live may read: "v1/Secret:shop apps/v1/Deployment:@destination"
+  BECALM_LOOKUP_PROJECTS     the projects whose applications are in this cluster, for live
   BECALM_STRICT              "true": refuse inputs that may change between two renders
   HTTPS_PROXY, HTTP_PROXY, NO_PROXY  for downloads
   BECALM_CACHE_BYTES, BECALM_REDIS_URL, BECALM_REDIS_PASSWORD, BECALM_UNPINNED_SECONDS  of the cache of renders
