@@ -68,13 +68,15 @@ class Stabilised:
     """A deterministic render, with what was drawn.
 
     `output` is None when helm failed by itself, with `error`; or when a function was given what it does
-    not take, with `fault`, which helm itself should say better.
+    not take, with `fault`, which helm itself should say better. `texts` are those that stand pinned in the place of
+    what templates make of draws.
     """
 
     output: str | None
     error: str | None = None
     fault: DeterminismError | None = None
     draws: dict[tuple[str, Label], Settled] = field(default_factory=dict)
+    texts: dict[str, None] = field(default_factory=dict, repr=False)
     sites: Sites = field(default_factory=Sites)
     rounds: int = 0
 
@@ -336,6 +338,7 @@ class Stabiliser:
         pin = self.deriver.pins.text_of(label)
         if pin is not None:
             self._pinned[piece.file, piece.root, piece.key] = label
+            self.result.texts[pin.texts[0]] = None
             draws = self.table.setdefault(piece.file, {}).setdefault(piece.root, {})
             draws.setdefault(PINNED, {})[piece.key] = {"v": pin.texts[0], "g": pin.given}
 
