@@ -90,7 +90,8 @@ def source_of(request: Request) -> str:
 
 
 def _derived(stabilised: Stabilised | None) -> Iterator[str]:
-    """Every derived value, what stood for it while it was looked for, and the secrets that functions were given."""
+    """Every derived or pinned value, what stood for it while it was looked for, and the secrets that functions were given."""
+    yield from stabilised.texts if stabilised else ()
     for settled in stabilised.draws.values() if stabilised else ():
         if not isinstance(settled.value, list):  # the order of a shuffle
             yield text_of(settled.value)

@@ -22,13 +22,15 @@ class PinnedTexts:
         self._table = table
         self._labels: dict[tuple[str, str, str], tuple[Label, Pins]] = {}
 
-    def pin(self, piece: Enclosing, label: Label, pins: Pins) -> None:
-        """Put the text that is pinned for a draw, if one is, in the place of what encloses it."""
+    def pin(self, piece: Enclosing, label: Label, pins: Pins) -> str | None:
+        """Put the text that is pinned for a draw, if one is, in the place of what encloses it; the text."""
         pin = pins.text_of(label)
-        if pin is not None:
-            self._labels[piece.file, piece.root, piece.key] = (label, pins)
-            draws = self._table.setdefault(piece.file, {}).setdefault(piece.root, {})
-            draws.setdefault(PINNED, {})[piece.key] = {"v": pin.texts[0], "g": pin.given}
+        if pin is None:
+            return None
+        self._labels[piece.file, piece.root, piece.key] = (label, pins)
+        draws = self._table.setdefault(piece.file, {}).setdefault(piece.root, {})
+        draws.setdefault(PINNED, {})[piece.key] = {"v": pin.texts[0], "g": pin.given}
+        return pin.texts[0]
 
     def look(self, records: Records) -> None:
         """Notice texts that are made from something else now, where a survey went on without their pins."""

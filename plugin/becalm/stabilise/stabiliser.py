@@ -71,13 +71,15 @@ class Stabilised:
     """A deterministic render, with what was drawn.
 
     `output` is None when helm failed by itself, with `error`; or when a function was given what it does
-    not take, with `fault`, which helm itself should say better.
+    not take, with `fault`, which helm itself should say better. `texts` are those that stand pinned in the place of
+    what templates make of draws.
     """
 
     output: str | None
     error: str | None = None
     fault: DeterminismError | None = None
     draws: dict[tuple[str, Label], Settled] = field(default_factory=dict)
+    texts: dict[str, None] = field(default_factory=dict, repr=False)
     sites: Sites = field(default_factory=Sites)
     lookups: tuple[Looked, ...] = ()
     rounds: int = 0
@@ -376,7 +378,9 @@ class Stabiliser:
                 draw, label, one.places, finals.given[id(draw)], entry["v"], piece
             )
             if one.piece is not None:
-                self._pinned.pin(one.piece, label, self.deriver.pins)
+                text = self._pinned.pin(one.piece, label, self.deriver.pins)
+                if text is not None:
+                    self.result.texts[text] = None
 
     def _fault(self, site_id: int, text: str) -> _Fault:
         site = self.result.sites.items[site_id]
