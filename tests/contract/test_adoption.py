@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from adoption import Running, changed, run
+from adoption import Running, changed
 from applications import TOOLS
 
 #: As charts write them: one password in several places, with hashes of it, and one that only another has.
