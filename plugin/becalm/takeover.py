@@ -123,8 +123,10 @@ def _live(paths: Sequence[str] | None, request: Request) -> Live:
 
 def _own(request: Request, file: pinning.File) -> dict[Label, Pin]:
     """The pins that are there for the application, if its epoch is still theirs."""
-    section = file.get(pinning.application_name(request.application))
-    if request.seed is None or section is None or section.epoch != request.epoch:
+    if request.seed is None:
+        return {}
+    section = pinning.own(file, request.seed, request.application, where=request.pins_file.name)
+    if section is None or section.epoch != request.epoch:
         return {}
     sealer = Sealer(request.seed, request.application)
     return pinning.unseal(section, sealer, seed=request.seed.id, where=request.pins_file.name)

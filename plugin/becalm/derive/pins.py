@@ -39,6 +39,7 @@ applications:
 """
 _ISSUED = ("genSignedCert", "genSignedCertWithKey")
 _REMEDY = "restore the file, or write it anew with `becalm adopt`"
+_REMEDY_SECTION = "restore the file, or remove the section"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,7 @@ def pins_of(path: Path, seed: Seed | None, application: Application, epoch: str)
     Raises:
         ConfigError: the file is damaged, or a pin is not of this application.
     """
-    section = None if seed is None else load(path).get(application_name(application))
+    section = None if seed is None else own(load(path), seed, application, where=path.name)
     if section is None or seed is None:
         return Pins()
     pins = unseal(section, Sealer(seed, application), seed=seed.id, where=path.name)
@@ -190,6 +191,33 @@ def load(path: Path) -> File:
         return read(data.decode("utf-8"), where=path.name)
     except UnicodeDecodeError:
         raise ConfigError("not a file of pins as becalm writes it", where=path.name, hint=_REMEDY) from None
+
+
+def own(file: File, seed: Seed, application: Application, *, where: str) -> Section | None:
+    """The section of an application; None where it has none.
+
+    Then the others are looked at, since one of them may be its own under a damaged name, and all of its values would change.
+
+    Raises:
+        ConfigError: a section is not of the application that it names.
+    """
+    section = file.get(application_name(application))
+    for name, other in file.items() if section is None else ():
+        if other.seed == seed.id:  # what another seed has sealed, nobody can tell here
+            try:
+                unseal(other, Sealer(seed, _named(name)), seed=seed.id, where=where)
+            except (ConfigError, ValueError):
+                raise ConfigError(
+                    f"the pins of {name!r} are not of this application", where=where, hint=_REMEDY_SECTION
+                ) from None
+    return section
+
+
+def _named(name: str) -> Application:
+    """The application that a section names; names and namespaces of Kubernetes hold neither `/` nor `@`."""
+    project, own_name, rest = name.split("/", 2)
+    namespace, _, cluster = rest.partition("@")
+    return Application(name=own_name, project=project, namespace=namespace, cluster=cluster)
 
 
 def application_name(application: Application) -> str:
