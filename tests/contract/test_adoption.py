@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from adoption import Running, changed
+from adoption import Running, changed, run
 from applications import TOOLS
 
 #: As charts write them: one password in several places, with hashes of it, and one that only another has.
@@ -334,3 +334,42 @@ def test_an_epoch_of_the_application_changes_everything_and_tells(taken):
     drawn = set().union(*flow.items.values(), *flow.entries.values())
     assert changed(app.stock, app.render("--epoch=2")) >= drawn
     assert "of another epoch of the application do not hold" in app.warned
+
+
+def test_of_a_packed_chart_the_pins_are_beside_it(tmp_path):
+    app = Running(tmp_path, PASSWORDS)
+    run([HELMS["4"], "package", app.directory, "-d", tmp_path / "packed"])
+    app.path = tmp_path / "packed" / "sample-1.0.0.tgz"
+    app.pins = app.path.with_name("becalm.pins.yaml")
+    app.install()
+    assert app.adopt("--check").returncode == 1
+    assert not app.pins.exists()
+    done = app.adopt()
+    assert (done.returncode, done.stdout.rstrip().endswith("commit it beside the chart")) == (0, True)
+    assert (app.render(), app.warned) == (app.stock, "")
+    before = app.pins.read_bytes()
+    assert app.adopt().returncode == 0
+    assert app.pins.read_bytes() == before
+
+
+def test_before_taking_over_everything_would_change(tmp_path):
+    app = Running(tmp_path, KINDS).install()
+    code, states = app.differences()
+    assert code == 1
+    assert states["Secret/space/one data.uuid"] == "changes"
+    assert states["Service/space/web spec.ports[0].port"] == "changes"
+
+
+def test_a_checksum_of_what_is_drawn_anew_is_told_to_change(tmp_path):
+    """Stock helm draws twice where a chart includes a template that draws, so that such a checksum fits nothing."""
+    files = {
+        **PASSWORDS,
+        "templates/url.yaml": PASSWORDS["templates/url.yaml"].replace("/puller.yaml", "/secret.yaml"),
+    }
+    app = Running(tmp_path, files).install()
+    done = app.adopt()
+    field = "spec.template.metadata.annotations[checksum/config]"
+    assert f"The next sync changes:\nDeployment.apps/space/web  {field}\n" in done.stdout
+    assert changed(app.stock, app.render()) == {"web/spec/template/metadata/annotations/checksum/config"}
+    assert app.differences()[0] == 1
+    assert app.adopt("--check").returncode == 1

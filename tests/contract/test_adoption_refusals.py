@@ -148,7 +148,7 @@ def test_a_drawn_name_needs_one_live_object(tmp_path, names, words):
 
 
 @pytest.mark.parametrize("value", [
-    "short", "longer-than-the-chart-would-have-made-it-by-far", "ünïcödé – 密码 🔑", 'quo"te\'s', "$HOME ${x} $1 \\1",
+    "short", "longer-than-the-chart-would-have-made-it-by-far", "ünïcödé \u2013 密码 🔑", 'quo"te\'s', "$HOME ${x} $1 \\1",
     "back\\slash\\n", ".*+?[a-z](b|c){2}^$", "with blank", "{{ .Values.a }}", "a: b # c", "two\nlines", " edge ",
 ])  # fmt: skip
 def test_a_value_that_a_person_chose_is_taken_over_as_it_is(app, value):

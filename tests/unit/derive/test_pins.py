@@ -91,12 +91,13 @@ def test_one_changed_value_changes_one_line() -> None:
 def outcome(path: Path, data: bytes) -> dict[Label, Pin] | None:
     """The pins of a file with this content; None for an error, which names the file."""
     path.write_bytes(data)
+    told = ""
     try:
         return opened(path)
     except ConfigError as error:
-        assert error.where is not None
-        assert error.where.startswith(path.name)
-        return None
+        told = error.where
+    assert told.startswith(path.name)
+    return None
 
 
 def is_harmless(found: dict[Label, Pin] | None) -> bool:
@@ -155,7 +156,7 @@ def test_a_section_of_another_is_an_error_that_names_the_first_pin(
     path = tmp_path / pinning.NAME
     path.write_text(pinning.write({"default/shop/prod": replace(one, epoch="")}))
     with pytest.raises(
-        ConfigError, match="the pin .* is damaged, or is not of this application and place"
+        ConfigError, match=r"the pin .* is damaged, or is not of this application and place"
     ) as told:
         opened(path)
     assert "data" in str(told.value)
