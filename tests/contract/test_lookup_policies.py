@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import os
+import subprocess
 
 import pytest
 import yaml
 from adoption import Running
+from api_server import ApiServer, serving
 from applications import TOOLS
 
 OLD, NEW = (TOOLS / f"helm-{version}" / "helm" for version in ("3.17.3", "4.1.4"))
@@ -244,3 +247,73 @@ def test_live_reads_only_what_is_allowed(tmp_path, variables, words):
     done = app.becalm("render", BECALM_LOOKUP="live", **variables)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
+
+
+NODES = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: nodes}
+data:
+  names: {{ range (lookup "v1" "Node" "" "").items }}{{ .metadata.name }}:{{ .status.capacity.pods }},{{ end }}
+  one: {{ (lookup "v1" "Node" "" "a").status.capacity.pods | quote }}
+  web: {{ with lookup "apps/v1" "Deployment" "space" "web" }}{{ printf "%d" .spec.replicas }}{{ end }}
+  all: {{ (lookup "v1" "ConfigMap" "" "").items | len | quote }}
+  there: {{ lookup "v1" "Thing" "" "x" | len | quote }}
+"""
+
+
+def under_a_cluster(app: Running, objects: list[dict]) -> str:
+    """What stock helm 3 renders with a cluster that has these objects."""
+    with serving(ApiServer(objects), app.top) as kubeconfig:
+        argv = [
+            OLD,
+            "template",
+            "shop",
+            app.path,
+            "--namespace=space",
+            "--dry-run=server",
+            f"--kubeconfig={kubeconfig}",
+        ]
+        env = {"PATH": os.environ["PATH"], "HOME": str(app.top)}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("idiom", [*sorted(IDIOMS), "nodes"])
+def test_recorded_answers_are_those_of_a_cluster(tmp_path, idiom):
+    chart = {**IDIOMS, "nodes": NODES}[idiom]
+    app = Running(tmp_path, {"templates/a.yaml": chart, "values.yaml": VALUES}, helm=OLD)
+    objects = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "status": {"capacity": {"pods": pods}},
+        }
+        for name, pods in (("a", "110"), ("b", "250"))
+    ]
+    objects += [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "space"},
+         "spec": {"replicas": 3}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "far"}, "data": {}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "space"},
+         "data": {"password": "aGVsbG8gd29ybGQ="}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": "space"},
+         "data": {"crt": "Y3J0", "key": "a2V5"}},
+    ]  # fmt: skip
+    expected = under_a_cluster(app, objects)
+    app.write_live(objects)
+    done = app.becalm("lookup", "record", f"--live={tmp_path / 'live.yaml'}")
+    assert done.returncode == 0, done.stderr
+    assert app.render("--lookup=recorded") == expected
+
+
+@pytest.mark.parametrize("idiom", sorted(set(IDIOMS) - {"certificate"}))
+def test_rendered_answers_are_those_of_a_cluster_in_which_the_chart_is_installed(tmp_path, idiom):
+    app = Running(tmp_path, {"templates/a.yaml": IDIOMS[idiom], "values.yaml": VALUES}, helm=OLD)
+    first = app.render("--lookup=rendered")
+    objects = [
+        {**obj, "metadata": {**obj["metadata"], "namespace": "space"}} for obj in yaml.safe_load_all(first)
+    ]
+    assert under_a_cluster(app, objects) == first
