@@ -17,6 +17,7 @@ from becalm.derive import seed
 from becalm.derive.labels import Application
 from becalm.derive.pins import Pin, made_from, text_label
 from becalm.report import report
+from becalm.request import Request, Result
 from becalm.sources.helm import HelmOptions
 from becalm.web.records import Record, read
 
@@ -108,8 +109,8 @@ def chart(tmp_path_factory) -> Path:
     return write(top, {**FILES, "prod.yaml": f"password: {VALUES_SECRET}\n"})
 
 
-def request(chart: Path, **fields) -> pipeline.Request:
-    return pipeline.Request(
+def request(chart: Path, **fields) -> Request:
+    return Request(
         chart=chart,
         root=chart,
         options=HelmOptions(
@@ -129,7 +130,7 @@ def request(chart: Path, **fields) -> pipeline.Request:
 
 
 @pytest.fixture(scope="module")
-def rendered(chart) -> tuple[pipeline.Request, pipeline.Result]:
+def rendered(chart) -> tuple[Request, Result]:
     asked = request(chart)
     return asked, pipeline.render(asked)
 
@@ -139,7 +140,7 @@ def told(rendered) -> dict:
     return report(*rendered)
 
 
-def derived(result: pipeline.Result) -> list[str]:
+def derived(result: Result) -> list[str]:
     texts = []
     for settled in result.stabilised.draws.values():
         value = settled.value
