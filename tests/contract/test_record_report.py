@@ -19,6 +19,7 @@ from becalm.derive.pins import Pin, made_from, text_label
 from becalm.report import report
 from becalm.request import Request, Result
 from becalm.sources.helm import HelmOptions
+from becalm.study import study
 from becalm.web.records import Record, read
 
 AT = 1_790_000_000
@@ -326,8 +327,8 @@ data:
     files = {"ours.yaml": RULES, "shop/Chart.yaml": FILES["Chart.yaml"], "shop/templates/web.yaml": web}
     asked = request(write(tmp_path, files) / "shop")
     (first, *_) = pipeline.render(asked).stabilised.draws.values()
-    study = pipeline.study(asked)
-    made = next(call.made for call in study.settled.calls if call.key == first.piece)
+    seen = study(asked)
+    made = next(call.made for call in seen.settled.calls if call.key == first.piece)
     planted = "Xq7-live-ticket"
     pins = {text_label(first.label): Pin(texts=(planted,), given=made_from(made))}
     asked = replace(asked, pins=pins)
