@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 import yaml
-from adoption import Running
+from adoption import KUBECTL, Running
 from api_server import ApiServer, serving
 from applications import TOOLS
 
@@ -262,6 +262,26 @@ data:
 """
 
 
+CLUSTER: list[dict] = [
+    {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"capacity": {"pods": pods}},
+    }
+    for name, pods in (("a", "110"), ("b", "250"))
+]
+CLUSTER += [
+    {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "space"},
+     "spec": {"replicas": 3}},
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "far"}, "data": {}},
+    {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "space"},
+     "data": {"password": "aGVsbG8gd29ybGQ="}},
+    {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": "space"},
+     "data": {"crt": "Y3J0", "key": "a2V5"}},
+]  # fmt: skip
+
+
 def under_a_cluster(app: Running, objects: list[dict]) -> str:
     """What stock helm 3 renders with a cluster that has these objects."""
     with serving(ApiServer(objects), app.top) as kubeconfig:
@@ -284,26 +304,8 @@ def under_a_cluster(app: Running, objects: list[dict]) -> str:
 def test_recorded_answers_are_those_of_a_cluster(tmp_path, idiom):
     chart = {**IDIOMS, "nodes": NODES}[idiom]
     app = Running(tmp_path, {"templates/a.yaml": chart, "values.yaml": VALUES}, helm=OLD)
-    objects = [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name},
-            "status": {"capacity": {"pods": pods}},
-        }
-        for name, pods in (("a", "110"), ("b", "250"))
-    ]
-    objects += [
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "space"},
-         "spec": {"replicas": 3}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "far"}, "data": {}},
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "space"},
-         "data": {"password": "aGVsbG8gd29ybGQ="}},
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": "space"},
-         "data": {"crt": "Y3J0", "key": "a2V5"}},
-    ]  # fmt: skip
-    expected = under_a_cluster(app, objects)
-    app.write_live(objects)
+    expected = under_a_cluster(app, CLUSTER)
+    app.write_live(CLUSTER)
     done = app.becalm("lookup", "record", f"--live={tmp_path / 'live.yaml'}")
     assert done.returncode == 0, done.stderr
     assert app.render("--lookup=recorded") == expected
@@ -317,3 +319,39 @@ def test_rendered_answers_are_those_of_a_cluster_in_which_the_chart_is_installed
         {**obj, "metadata": {**obj["metadata"], "namespace": "space"}} for obj in yaml.safe_load_all(first)
     ]
     assert under_a_cluster(app, objects) == first
+
+
+@pytest.mark.parametrize("idiom", ["if", "list", "nodes"])
+def test_kubectl_is_asked_for_exactly_what_is_looked_up(tmp_path, idiom):
+    chart = {**IDIOMS, "nodes": NODES}[idiom]
+    app = Running(tmp_path, {"templates/a.yaml": chart, "values.yaml": VALUES}, helm=OLD)
+    expected = under_a_cluster(app, CLUSTER)
+    server = ApiServer(CLUSTER)
+    with serving(server, tmp_path) as kubeconfig:
+        done = app.becalm("lookup", "record", f"--kubectl={KUBECTL}", KUBECONFIG=str(kubeconfig))
+    assert done.returncode == 0, done.stderr
+    assert app.render("--lookup=recorded") == expected
+    read = {path for path in server.asked if path.count("/") > 2 and path != "/apis/apps/v1"}
+    secret = "/api/v1/namespaces/space/secrets"
+    assert (
+        read
+        == {
+            "if": {f"{secret}/db"},
+            "list": {secret},
+            "nodes": {
+                "/api/v1/nodes",
+                "/api/v1/nodes/a",
+                "/api/v1/configmaps",
+                "/apis/apps/v1/namespaces/space/deployments/web",
+            },
+        }[idiom]
+    )
+
+
+def test_a_cluster_that_kubectl_cannot_reach_is_an_error(tmp_path):
+    app = Running(tmp_path, {"templates/a.yaml": IDIOMS["if"]})
+    (tmp_path / "kubeconfig").write_text("{}")
+    done = app.becalm("lookup", "record", f"--kubectl={KUBECTL}", KUBECONFIG=str(tmp_path / "kubeconfig"))
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "kubectl get /api/v1: " in done.stderr
+    assert not (app.directory / "becalm.lookups.yaml").exists()
