@@ -78,6 +78,33 @@ def test_inflated_charts_are_stable_and_have_the_applications_values(tmp_path, s
     assert fingerprint(root) == before
 
 
+LOOKS = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: seen}
+data: {found: {{ lookup "v1" "ConfigMap" "there" "shop-config" | len | quote }}}
+"""
+
+
+def test_what_inflated_charts_look_up_is_told_and_answered_as_the_operator_says(tmp_path, seed):
+    root = inflated(tmp_path / "repository", **{"templates/b.yaml": LOOKS})
+    done = generate(root, BECALM_SEED_FILE=seed, **ENABLE)
+    assert done.returncode == 0
+    assert done.stderr.startswith(
+        "Warning: lookup: the chart looks up 1 object, which Argo CD answers with nothing:"
+    )
+    assert "ConfigMap there/shop-config (templates/b.yaml:4)" in done.stderr
+    assert "found: '0'" in done.stdout or 'found: "0"' in done.stdout
+    found = objects(generate(root, BECALM_SEED_FILE=seed, BECALM_LOOKUP="rendered", **ENABLE))
+    assert int(found["seen"]["data"]["found"]) > 0
+    done = generate(root, BECALM_SEED_FILE=seed, BECALM_LOOKUP="recorded", **ENABLE)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "no answer is recorded for ConfigMap there/shop-config" in done.stderr
+    done = generate(root, BECALM_SEED_FILE=seed, BECALM_LOOKUP="live", **ENABLE)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "the project 'default' may not read the cluster" in done.stderr
+
+
 def test_charts_need_the_operators_word(tmp_path):
     done = generate(inflated(tmp_path / "repository"))
     assert (done.returncode, done.stdout) == (5, "")
