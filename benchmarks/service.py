@@ -1,7 +1,7 @@
 """The warm service and its cache beside stock helm, in pairs, in one run: `make bench`.
 
 Each pair runs stock `helm template` and `becalm generate`, as Argo CD starts it, one right after the other. Printed are
-medians and ratios; nothing is asserted.
+medians and ratios; nothing is asserted. becalm is the command of the image, which `becalm.launcher` writes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Measured:
             "BECALM_SOCKET": str(work / "run" / "render.sock"), "BECALM_CACHE_DIR": str(work / "cache"), "BECALM_WEB_ADDRESS": "off",
             "ARGOCD_APP_PROJECT_NAME": "default", "ARGOCD_APP_NAMESPACE": "shop",
         }  # fmt: skip
-        self.becalm = str(Path(sys.executable).with_name("becalm"))
+        self.becalm = str(work / "becalm")
+        subprocess.run([sys.executable, "-m", "becalm.launcher", self.becalm], check=True)
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[int]:
@@ -105,6 +106,11 @@ class Measured:
         subprocess.run(
             [self.becalm, "generate"], cwd=directory, env=env, stdout=subprocess.DEVNULL, check=True
         )
+
+    @staticmethod
+    def bare() -> None:
+        """What no program in Python can do without: its start and its end."""
+        subprocess.run([sys.executable, "-IS", "-c", "pass"], check=True)
 
     def pairs(self, directory: Path, turns: int, **variables: str) -> tuple[float, float]:
         """Medians of stock and becalm."""
@@ -175,6 +181,8 @@ def main() -> None:
                     f"{what}: miss, no rules",
                     *measured.pairs(directory, arguments.turns, BECALM_RULES="-all", **off),
                 )
+            bare = statistics.median(timed(measured.bare) for _ in range(5 * arguments.turns))
+            print(f"{'Python that does nothing':52} {'':12} {1000 * bare:9.0f} ms", flush=True)
             monorepo(measured, 3)
             print(f"memory of the service: {before} MiB at the start, {resident(pid)} MiB at the end")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from becalm.cmp import kustomize_parameters, parameters, substitution
 from becalm.cmp.environment import ApplicationEnvironment
 from becalm.cmp.parameters import Parameters
-from becalm.config import network
+from becalm.config import load
 from becalm.errors import ConfigError
 from becalm.sources import remote_values, value_files
 from becalm.sources.detect import Kind
@@ -102,7 +102,7 @@ def helm(
         root=root,
         ignore_missing=asked.ignore_missing_value_files,
         where=where,
-        urls=network.words(variables.get(remote_values.VARIABLE, "")),
+        urls=load.words(variables.get(remote_values.VARIABLE, "")),
     )
     where = f"{parameters.WHERE}: fileParameters"
     for name in asked.file_parameters:

@@ -19,7 +19,7 @@ from becalm.manifests import landing
 from becalm.manifests.objects import Object, ObjectId, identify, objects
 from becalm.manifests.paths import render as render_path
 from becalm.manifests.stream import split
-from becalm.pipeline import Request, render
+from becalm.pipeline import Request, Result, render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +64,9 @@ def certs(request: Request) -> list[Report]:
     blocks = [
         block for _, obj in objects(split(done.output)) for block in _blocks(obj, request.options.namespace)
     ]
-    found, private, planned = list(_certificates(blocks)), list(_private(blocks)), changes(done.issued)
+    found, private, due = list(_certificates(blocks)), list(_private(blocks)), planned(done)
     with lenient():
-        return [_report(one, found, private, planned) for one in found]
+        return [_report(one, found, private, due) for one in found]
 
 
 def changes(issued: Mapping[str, Issued]) -> dict[bytes, int]:
@@ -75,6 +75,11 @@ def changes(issued: Mapping[str, Issued]) -> dict[bytes, int]:
         fingerprint(x509.load_pem_x509_certificate(certificate.encode())): one.window.change
         for certificate, one in issued.items()
     }
+
+
+def planned(result: Result) -> dict[bytes, int]:
+    """The same of a render, with those in charts that Kustomize inflated."""
+    return {**result.charts.changes, **changes(result.issued)}
 
 
 def certificates(obj: Object, namespace: str) -> list[Found]:
@@ -123,12 +128,12 @@ def _blocks(obj: Object, namespace: str) -> Iterator[_Block]:
 
 
 def _report(
-    one: Found, found: list[Found], private: list[tuple[ObjectId, str, bytes]], planned: dict[bytes, int]
+    one: Found, found: list[Found], private: list[tuple[ObjectId, str, bytes]], due: dict[bytes, int]
 ) -> Report:
     certificate = one.certificate
     issuers = [other for other in found if _signed(certificate, other.certificate)]
     is_own = certificate.subject == certificate.issuer and _signed(certificate, certificate)
-    change = planned.get(fingerprint(certificate))
+    change = due.get(fingerprint(certificate))
     key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     owned = (place for owner, place, public in private if owner == one.owner and public == key)
     return Report(

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from becalm import console, options
 from becalm.errors import ConfigError, ToolFailedError, counted
+from becalm.tables import table, times
+from becalm.usage import Parser
 
 if TYPE_CHECKING:
     from becalm.normalise.rules import Rule
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments, unknown = _parser().parse_known_args(argv)
+    if unknown:
+        arguments.refuse(unknown)
     return console.guarded(lambda: arguments.run(arguments))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser, commands = options.root()
     command, request = options.command, options.add_request
     command(commands, "generate", "render the source in the current directory (Argo CD runs this)", _generate)
@@ -49,6 +53,14 @@ def _parser() -> argparse.ArgumentParser:
     derive.add_argument("--object", default="", metavar="KIND/NAME", help="only what is in this object")
     derive.add_argument("--key", default="", metavar="KEY", help="only what is under this key of it")
     derive.add_argument("--reveal", action="store_true", help="print the value, on a terminal only")
+    adopt = request(
+        command(commands, "adopt", "take over the values of a running app, so that nothing rotates", _adopt)
+    )
+    options.add_check(options.add_live(adopt, is_needed=False))
+    adopt.add_argument("--prune", action="store_true", help="leave out pins that match nothing any more")
+    options.add_output(adopt)
+    difference = command(commands, "diff-live", "compare Secrets with live ones, by fingerprints", _diff_live)
+    options.add_output(options.add_live(request(difference)))
     explain = command(commands, "explain", "list what rules change in the output, and why", _explain)
     options.add_output(request(explain))
     ignore = command(commands, "ignore", "write ignoreDifferences for what no manifest can prevent", _ignore)
@@ -72,13 +84,37 @@ def _parser() -> argparse.ArgumentParser:
     lookup = options.family(commands, "lookup", "record what a chart looks up")
     recording = command(lookup, "record", "write becalm.lookups.yaml beside a chart", _lookup_record)
     options.add_lookup(request(recording))
-    seed = options.family(commands, "seed", "make a seed")
+    seed = options.family(commands, "seed", "make a seed, or replace it")
     new = command(seed, "new", "write a fresh seed to a new file with mode 0600", _seed_new)
     new.add_argument("file", type=Path, metavar="FILE")
     options.add_secret(
         command(seed, "create", "make a Secret with a fresh seed, once (in a pod)", _seed_create)
     )
+    rotate = request(
+        command(seed, "rotate", "seal pins with a new seed, and pin what it would change", _seed_rotate)
+    )
+    rotate.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new seed")
+    rotate.add_argument("--keep", action="store_true", help="pin what would change")
+    options.add_check(rotate)
     return parser
+
+
+def _adopt(arguments: argparse.Namespace) -> console.Ended:
+    from becalm import takeover  # noqa: PLC0415
+
+    return takeover.run_adopt(arguments)
+
+
+def _diff_live(arguments: argparse.Namespace) -> console.Ended:
+    from becalm import takeover  # noqa: PLC0415
+
+    return takeover.run_difference(arguments)
+
+
+def _seed_rotate(arguments: argparse.Namespace) -> console.Ended:
+    from becalm import takeover  # noqa: PLC0415
+
+    return takeover.run_rotate(arguments)
 
 
 def _progress(text: str) -> None:
@@ -115,13 +151,18 @@ def _verify(arguments: argparse.Namespace) -> str:
     with forward_termination():
         verdict = verify(request, wiring.as_arguments(request), content, _progress)
     counts = Counter((row.function, row.place, row.lands) for row in verdict.rows)
-    rows = [(a, b, f"{c} ({count} times)" if count > 1 else c) for (a, b, c), count in counts.items()]
+    rows = [(a, b, times(c, count)) for (a, b, c), count in counts.items()]
     if rows:
         rows.insert(0, ("FUNCTION", "PLACE", "LANDS"))
-    end = f"Verified: becalm's renders are identical; stock helm's differ in {verdict.drifting} fields.\n"
+    differing = counted(verdict.drifting, "field")
+    end = f"Verified: becalm's renders are identical; stock helm's differ in {differing}.\n"
+    if verdict.timed:
+        verb = "shows" if verdict.timed == 1 else "show"
+        end += f"{counted(verdict.timed, 'field')} {verb} a time that stock helm moves on later.\n"
     if verdict.normalised:
-        end += f"{verdict.normalised} fields are normalised by rules; `becalm explain` says which.\n"
-    return _table(rows) + end
+        verb = "is" if verdict.normalised == 1 else "are"
+        end += f"{counted(verdict.normalised, 'field')} {verb} normalised by rules; `becalm explain` says which.\n"
+    return table(rows) + end
 
 
 def _certs(arguments: argparse.Namespace) -> str:
@@ -152,8 +193,10 @@ def _derive(arguments: argparse.Namespace) -> str:
     with forward_termination():
         found = items.derived(wiring.from_arguments(arguments), name)
     if not arguments.reveal:
-        rows = [(one.item or "-", one.function, one.fingerprint, one.label) for one in found]
-        return _table([("ITEM", "FUNCTION", "FINGERPRINT", "LABEL"), *rows]) if rows else "Nothing.\n"
+        rows = [
+            (one.item or "-", one.function, one.fingerprint, times(one.label, one.number)) for one in found
+        ]
+        return table([("ITEM", "FUNCTION", "FINGERPRINT", "LABEL"), *rows]) if rows else "Nothing.\n"
     if len(found) != 1:
         raise ConfigError(
             f"{len(found)} values are meant", where="--reveal", hint="name one with --object and --key"
@@ -189,7 +232,7 @@ def _ignores_list(_: argparse.Namespace) -> str:
 
     rows = [("ENTRY", "FOUND BY ITSELF", "REASON")]
     rows += [(one.id, "yes" if one.is_found else "no", one.reason) for one in ignores.entries()]
-    return _table(rows)
+    return table(rows)
 
 
 def _parameters(arguments: argparse.Namespace) -> str:
@@ -218,7 +261,7 @@ def _lookup_record(arguments: argparse.Namespace) -> str:
         rows = recording.record(request, find)
     if not rows:
         return "The chart looks nothing up.\n"
-    return _table([("LOOKED UP", "RECORDED", "PLACE"), *((row.asked, row.answer, row.place) for row in rows)])
+    return table([("LOOKED UP", "RECORDED", "PLACE"), *((row.asked, row.answer, row.place) for row in rows)])
 
 
 def _rules_list(_: argparse.Namespace) -> str:
@@ -230,7 +273,7 @@ def _rules_list(_: argparse.Namespace) -> str:
 def _rules_table(rules: Sequence[Rule]) -> str:
     rows = [("RULE", "VERB", "ON", "REASON")]
     rows += [(rule.id, rule.verb, "yes" if rule.enabled else "no", rule.reason) for rule in rules]
-    return _table(rows)
+    return table(rows)
 
 
 def _rules_show(arguments: argparse.Namespace) -> str:
@@ -306,20 +349,13 @@ def _sidecar(_: argparse.Namespace) -> str:
     return ""
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of equally many columns, aligned, as kubectl prints them."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
 def _audit(arguments: argparse.Namespace) -> str:
     from becalm.pipeline import audit  # noqa: PLC0415
 
     calls = audit(arguments.chart)
     if not calls:
         return "No call whose result changes.\n"
-    return _table([(f"{call.file}:{call.line}", call.function, call.treatment) for call in calls])
+    return table([(f"{call.file}:{call.line}", call.function, call.treatment) for call in calls])
 
 
 def _seed_new(arguments: argparse.Namespace) -> str:
@@ -330,7 +366,11 @@ def _seed_new(arguments: argparse.Namespace) -> str:
         path.touch(mode=0o600, exist_ok=False)
         path.write_bytes(seed.new())
     except OSError as error:
-        raise ConfigError(f"the seed cannot be written: {error.strerror}", where=str(path)) from error
+        raise ConfigError(
+            f"the seed cannot be written: {error.strerror}",
+            where=str(path),
+            hint="name a new file in a directory that is there; no seed is ever overwritten",
+        ) from error
     return f"{path}: a fresh seed, fingerprint {seed.parse(path.read_bytes(), where=str(path)).id}\n"
 
 

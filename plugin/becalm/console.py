@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from becalm.errors import EXIT_BUG, PluginError, bug
+from becalm.errors import EXIT_BUG, EXIT_SHORT, PluginError, bug
+
+#: Of disk, files, processes and memory.
+_SHORT = frozenset((
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM,
+))  # fmt: skip
 
 
-def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The output of a command that tells something by its exit code as well, as `diff` does."""
+
+    output: str
+    code: int
+
+
+def guarded(run: Callable[[], str | Ended], told: Callable[[str], None] | None = None) -> int:
     """Run a command and print what it gives.
 
     Args:
@@ -24,15 +39,38 @@ def guarded(run: Callable[[], str], told: Callable[[str], None] | None = None) -
         output = run()
     except PluginError as error:
         if told is not None:
-            told(error.first_line())
+            told(error.record_line())
         sys.stderr.write(f"Error: {error}\n")
         return error.exit_code
-    except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold a value and must not be shown
+    except (OSError, MemoryError) as error:
+        short = _shortage(error)
+        if short is None:
+            return _bug(error, told)
         if told is not None:
-            told(f"internal error: {type(error).__name__}")
-        sys.stderr.write(bug(error))
-        return EXIT_BUG
+            told(short)
+        sys.stderr.write(f"Error: {short}\n")
+        return EXIT_SHORT
+    except Exception as error:  # noqa: BLE001  # whatever it is, its text may hold a value and must not be shown
+        return _bug(error, told)
+    if isinstance(output, Ended):
+        return _write(output.output) or output.code
     return _write(output)
+
+
+def _bug(error: Exception, told: Callable[[str], None] | None) -> int:
+    if told is not None:
+        told(f"internal error: {type(error).__name__}")
+    sys.stderr.write(bug(error))
+    return EXIT_BUG
+
+
+def _shortage(error: OSError | MemoryError) -> str | None:
+    """What the machine has too little of, in one line; None where that is not the fault."""
+    if isinstance(error, MemoryError):
+        return "the render needs more memory than it may take; make the application smaller, or raise BECALM_CHILD_BYTES"
+    if error.errno in _SHORT:
+        return f"the machine has no room: {error.strerror}; give the sidecar more, or make the application smaller"
+    return None
 
 
 def warn(line: str) -> None:

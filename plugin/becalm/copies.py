@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm.errors import ManifestError, SourceError
+from becalm.errors import ConfigError, ManifestError, SourceError
 from becalm.sources.chart import ChartTree, Location, is_template, template_path, write_chart
 from becalm.sources.helm import HelmOptions, ended_by_signal
 from becalm.sources.process import Completed
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from becalm.derive.deriver import Deriver
     from becalm.stabilise.epochs import Epochs
     from becalm.stabilise.looking import Lookups
-    from becalm.stabilise.stabiliser import Attempt, Stabilised
+    from becalm.stabilise.stabiliser import Attempt, Observed, Stabilised, Stabiliser
+    from becalm.stages import Stopwatch
 
 _NOTES = "NOTES.txt"
 _RUNTIME = "templates/_becalm.tpl"
@@ -45,12 +48,27 @@ class Inputs:
 
 @contextmanager
 def work_directory() -> Iterator[Path]:
-    """A private directory that is gone afterwards."""
-    directory = tempfile.mkdtemp(prefix="becalm-")
+    """A private directory that is gone afterwards, and that is locked while it is used (flock(2), shared).
+
+    Raises:
+        ConfigError: none can be made.
+    """
     try:
+        directory = tempfile.mkdtemp(prefix="becalm-")
+    except OSError as error:
+        raise ConfigError(
+            f"no temporary directory can be made: {error.strerror or error}",
+            where="TMPDIR",
+            hint="name one that can be written to and has room",
+        ) from error
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # What removes leftovers looks at it: their age is told by clocks, which jump.
+        fcntl.flock(lock, fcntl.LOCK_SH)
         yield Path(directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
 
 
 class Copy:
@@ -74,9 +92,10 @@ class Copy:
         self.path = Path()
         """What helm was given last: a directory, or an archive in one."""
         self._changed: dict[str, str] | None = None
+        self._stabiliser: Stabiliser | None = None
         self._runtime = ""
 
-    def stabilise(
+    def stabilise(  # noqa: PLR0913  # each is one thing that a render depends on
         self,
         *,
         deriver: Deriver | None,
@@ -84,10 +103,19 @@ class Copy:
         instant: str,
         epochs: Epochs,
         lookups: Lookups | None = None,
+        stopwatch: Stopwatch | None = None,
     ) -> Stabilised:
         """Render until nothing is left to settle; then helm renders the copy at `path` the same way every time.
 
         A chart that renders only where its lookups are left alone is rendered so, if they are answered with nothing.
+
+        Args:
+            deriver: answers the draws, None without a seed.
+            namespace: of the release.
+            instant: stands for the clock, RFC 3339 in UTC.
+            epochs: of items.
+            lookups: how they are answered; None leaves them to helm, unseen.
+            stopwatch: measures the stages.
 
         Raises:
             PluginError: as `Stabiliser.run`.
@@ -100,11 +128,11 @@ class Copy:
 
         def stabilised(lookups: Lookups | None) -> Stabilised:
             self._tells_lookups = lookups is not None
-            stabiliser = Stabiliser(
+            self._stabiliser = Stabiliser(
                 self.inputs.files, self.inputs.texts, deriver=deriver, namespace=namespace, instant=instant,
-                epochs=epochs, lookups=lookups,
+                epochs=epochs, lookups=lookups, stopwatch=stopwatch,
             )  # fmt: skip
-            return stabiliser.run(self._render)
+            return self._stabiliser.run(self._render)
 
         done = stabilised(lookups)
         if done.output is None and lookups is not None and lookups.is_optional:
@@ -121,6 +149,11 @@ class Copy:
             assert self._changed is not None
             self._tells_lookups = False
             self._write(self._changed, self._runtime)
+
+    def observe(self, salt: str | None = None) -> Observed:
+        """Render once more what `stabilise` has rendered, as `Stabiliser.observe`."""
+        assert self._stabiliser is not None
+        return self._stabiliser.observe(self._render, salt=salt)
 
     def _render(self, changed: dict[str, str], runtime: str) -> Attempt:
         """Run helm on the copy with these templates replaced and this file of templates added."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 EXIT_BUG = 70
+#: The output could not be written, or the machine has no room for the render.
+EXIT_SHORT = 1
 
 
 def nearest(name: str, known: Iterable[str], *, otherwise: str, sign: str = "") -> str:
@@ -75,6 +77,8 @@ class PluginError(Exception):
         self.where = where
         self.hint = hint
         self.details = details
+        #: For readers who may not see what the application is given; None where the first line holds nothing of it.
+        self.guarded_line: str | None = None
 
     def first_line(self) -> str:
         """The message in one line: `where: what; hint`."""
@@ -82,6 +86,10 @@ class PluginError(Exception):
         if self.hint:
             parts += f"; {self.hint}"
         return " ".join(parts.split())
+
+    def record_line(self) -> str:
+        """The message for the log and the web page, in one line."""
+        return self.first_line() if self.guarded_line is None else self.guarded_line
 
     def __str__(self) -> str:
         return "\n".join((self.first_line(), *self.details))

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from becalm import console, wiring
 from becalm.answers import Answer, answer
+from becalm.config import load, memory
 from becalm.errors import ConfigError
+from becalm.pipeline import Request
 from becalm.sources.process import forward_termination
+from becalm.stages import Stopwatch
 
 
-def generate() -> Answer:
+def _nobody(_: Request) -> None:
+    """Nobody wants to know."""
+
+
+def generate(stopwatch: Stopwatch | None = None, begun: Callable[[Request], None] = _nobody) -> Answer:
     """Render the application that the environment describes, in the current directory, and print its warnings.
+
+    Args:
+        stopwatch: measures the stages.
+        begun: is given what will be rendered, before that begins.
 
     Raises:
         PluginError: it cannot be rendered, or renders to nothing.
     """
+    memory.bound(load.environment())
     with forward_termination():
         request = wiring.from_environment()
-        found = answer(request)
+        begun(request)
+        found = answer(request, stopwatch)
     for line in found.warnings:
         console.warn(line)
     if not found.output.strip():

@@ -11,14 +11,14 @@ from becalm.manifests.landing import Landing
 from becalm.manifests.paths import render as render_path
 from becalm.pipeline import Request, render
 from becalm.stabilise import epochs
-from becalm.stabilise.stabiliser import Settled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """One derived value.
+    """One derived value, or the pieces of one identity, such as the digits of a key, with a line for each.
 
-    `item` is the place that owns it, as `--item-epoch` names it, "" where it lands nowhere;
+    `number` is how many pieces there are. Each piece with a fingerprint of its own would show which are equal, and from
+    that most of a key. `item` is the place that owns it, as `--item-epoch` names it, "" where it lands nowhere;
     `fingerprint` tells whether two renders of one application have the same value, and nothing else.
     """
 
@@ -26,6 +26,7 @@ class Derived:
     function: str
     label: str
     fingerprint: str
+    number: int
     value: str = field(repr=False)
 
 
@@ -61,16 +62,22 @@ def derived(request: Request, name: str) -> list[Derived]:
         )
     assert request.seed is not None or not found
     key = b"" if request.seed is None else app_key(request.seed.secret, request.seed.id, request.application)
-    # Draws that join others are values that are listed already.
-    return list(dict.fromkeys(_derived(settled, key) for settled in found))
+    groups: dict[tuple[str, str, str], dict[str, str]] = {}
+    for settled in found:
+        item = _item(settled.places[0]) if settled.places else ""
+        group = groups.setdefault((item, settled.draw.function, str(settled.label.first)), {})
+        # Draws that join others are values that are listed already.
+        group[str(settled.label)] = text_of(settled.value)
+    return [_derived(*named, list(values.values()), key) for named, values in groups.items()]
 
 
-def _derived(settled: Settled, key: bytes) -> Derived:
-    value = text_of(settled.value)
+def _derived(item: str, function: str, label: str, values: list[str], key: bytes) -> Derived:
+    value = "\n".join(values)
     return Derived(
-        item=_item(settled.places[0]) if settled.places else "",
-        function=settled.draw.function,
-        label=str(settled.label),
+        item=item,
+        function=function,
+        label=label,
+        number=len(values),
         fingerprint=hmac.digest(key, b"becalm fingerprint" + value.encode(), "sha256").hex()[:16],
         value=value,
     )

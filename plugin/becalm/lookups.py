@@ -18,7 +18,7 @@ _ELSEWHERE = "outside of a cluster, record what is looked up with `becalm lookup
 _REMEDIES = {
     200: "look up single objects",
     401: "the token of the ServiceAccount is not accepted",
-    403: "its ServiceAccount needs a Role that may read this (manifests/components/lookup)",
+    403: "its ServiceAccount needs a Role that may read this (manifests/lookup)",
 }
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from becalm import __version__
+from becalm.console import Ended
+from becalm.usage import Parser
 
 Commands = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
-Run = Callable[[argparse.Namespace], str]
+Run = Callable[[argparse.Namespace], str | Ended]
 
 _EXAMPLES = """\
 to see what a chart does, before anything is installed:
@@ -40,7 +42,8 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_APP_RULES           where apps may switch and write rules: all (default), none, or kinds
                              such as "apps/Deployment Service"
   BECALM_DEFINITIONS_DIR     a directory of the cluster's CustomResourceDefinitions, for their defaults
-  BECALM_CACHE_DIR           where keys are kept, encrypted; "off" for nowhere (default: the user's cache)
+  BECALM_CACHE_DIR           where renders, keys and charts are kept, encrypted where secret; "off" for nowhere
+                             (default: the user's cache)
   BECALM_HELM                the helm binary (default: helm in the PATH)
   BECALM_KUSTOMIZE           kustomize, kubectl, or a path of one (default: the first of them in the PATH)
   BECALM_KUSTOMIZE_VERSIONS  others that apps may choose by `version`: "v5.4.3=/path v5.8.1=/path"
@@ -54,17 +57,31 @@ ARGOCD_APP_... and KUBE_... variables. The operator sets, on the sidecar:
   BECALM_CHART_REPOSITORIES  prefixes of repositories that apps may name (default: every https:// and oci://)
   BECALM_VALUES_FILE_URLS    prefixes of addresses of values files that apps may name (default: none)
   BECALM_LOOKUP              what lookup finds: empty (default), recorded, rendered or live (docs/lookup.md)
-  BECALM_LOOKUP_ALLOW, BECALM_LOOKUP_PROJECTS  what live may read, and for which projects
+  BECALM_LOOKUP_ALLOW        what live may read: "v1/Secret:shop apps/v1/Deployment:@destination"
+  BECALM_LOOKUP_PROJECTS     the projects whose applications are in this cluster, for live
   BECALM_STRICT              "true": refuse inputs that may change between two renders
   HTTPS_PROXY, HTTP_PROXY, NO_PROXY  for downloads
   BECALM_CACHE_BYTES, BECALM_REDIS_URL, BECALM_REDIS_PASSWORD, BECALM_UNPINNED_SECONDS  of the cache of renders
-  BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_WEB_ADDRESS, BECALM_WEB_PAGE, BECALM_LOG
+  BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_WEB_ADDRESS, BECALM_WEB_PAGE, BECALM_WEB_NAMES,
+  BECALM_CHILD_BYTES, BECALM_LOG
                              of `becalm serve`, which docs/service.md explains
 
 An app team can set, in source.plugin.parameters, what Argo CD's own Helm, Kustomize and directory sources can
 (releaseName, valueFiles, images, directory.recurse, ...) and becalm's own (becalm.epoch, becalm.rules, ...):
 `becalm parameters` lists them all, docs/parameters.md explains them. In source.plugin.env it can set RELEASE_NAME,
 NAMESPACE, VALUE_FILES and BECALM_INSTANT; parameters win.
+"""
+_SERVE = """\
+Renders for `becalm generate` in a process that has everything loaded, with a queue, a cache, health, metrics and a
+page, until SIGTERM. BECALM_SOCKET, BECALM_CONCURRENCY, BECALM_QUEUE, BECALM_DEADLINE, BECALM_CACHE_DIR, BECALM_WEB_ADDRESS and
+BECALM_LOG say how; docs/service.md explains them. In the container `becalm sidecar` runs it.
+"""
+_SIDECAR = """\
+Runs `becalm serve` and /var/run/argocd/argocd-cmp-server, which Argo CD mounts, and ends when either ends. This
+is the entry point of the image; docs/install.md has the manifests.
+"""
+_SEED = """\
+A seed is what all values are derived from: whoever reads it can compute them. Make it once, keep a backup of it.
 """
 _RENDER = """\
 Renders a chart as `becalm generate` would in Argo CD, and prints the manifests. The application's
@@ -74,7 +91,7 @@ to get the same.
 _VERIFY = """\
 Renders a chart in three separate processes with becalm, and twice with stock helm. Fails unless
 becalm's outputs are byte for byte the same and differ from stock helm's only in fields in which stock
-helm differs from itself. Lists what was stabilised: function, place in the chart, where it lands.
+helm differs from itself, that show the time, or that a rule normalises. Lists what was stabilised: function, place in the chart, where it lands.
 No value is ever shown.
 """
 _CERTS = """\
@@ -129,9 +146,9 @@ the sidecar. `becalm explain` shows what they do to a chart, and who switched th
 """
 _DISCOVER = """\
 Prints `helm` for a directory with a Chart.yaml, `kustomize` for one with a kustomization, `chain` for one with both,
-`directory` for one with other manifests (.yaml, .yml, .json), and nothing for any other. Argo CD takes text for a yes, so this can be the command of `discover` in
-plugin.yaml; it needs no seed and no variable. Without `discover`, as becalm comes, only applications that name
-becalm are rendered by it.
+`directory` for one with other manifests (.yaml, .yml, .json), and nothing for any other. Argo CD takes text for a
+yes, so this can be the command of `discover` in plugin.yaml; it needs no seed and no variable. Without `discover`,
+as becalm comes, only applications that name becalm are rendered by it.
 """
 _AUDIT = """\
 Lists, without rendering, every call in the chart and its subcharts whose result depends on more than
@@ -156,8 +173,47 @@ Makes a Secret with a fresh seed, from a pod of the cluster, with the pod's Serv
 that is there already is never changed, and no error. Keep a backup of what was made: losing or replacing the
 seed changes every derived value.
 """
+_ADOPT = """\
+Takes over a running app without rotating anything. Renders it, finds for everything that its chart draws the value that
+live objects have there, and writes them, sealed, into becalm.pins.yaml beside the chart. Commit that file: it opens only
+where the seed is, for this application. From then on the pinned values are rendered; everything else is derived.
+
+  kubectl get secret,configmap,deployment --namespace shop --output yaml |
+    becalm adopt ./chart --app shop --namespace shop --seed ./seed --live -
+
+Lists what was taken over, what could not be, and why, and what the next sync therefore changes. Give all kinds of objects
+that draws land in: webhook configurations for a caBundle, for example. With --check nothing is written, and the exit code
+is 1 if the file would be another one or the next sync changes something. No value is ever shown.
+
+To rotate a value later, raise its epoch (--item-epoch, the parameter becalm.epochs), or remove its entry. After the sync,
+--prune removes entries that match nothing any more; by itself it needs no --live.
+"""
+_DIFF_LIVE = """\
+Renders an application and compares every value of every Secret, and what depends on draws in other objects, with
+live objects. Values are never shown: equal fingerprints mean equal values, within one application and seed. The exit code
+is 1 if a value changes.
+
+  kubectl get secret,configmap --namespace shop --output yaml |
+    becalm diff-live ./chart --app shop --namespace shop --seed ./seed --live -
+"""
+_SEED_ROTATE = """\
+Prepares an application for another seed: its pins are sealed with the new one, and what would be derived otherwise
+under it is listed. With --keep all of that is pinned first, so that a new seed changes nothing until you raise an epoch
+or remove a pin.
+
+  becalm seed rotate ./chart --app shop --namespace shop --seed ./old --to ./new --keep
+
+Commit becalm.pins.yaml in the same moment in which the sidecar gets the new seed (with several seeds in one Secret, in which
+the application's becalm.seed names it). With --check nothing is written, and the exit code is 1 if a value would change.
+"""
 _DESCRIPTIONS = {
+    "adopt": _ADOPT,
+    "diff-live": _DIFF_LIVE,
+    "rotate": _SEED_ROTATE,
     "generate": _GENERATE,
+    "serve": _SERVE,
+    "sidecar": _SIDECAR,
+    "seed": _SEED,
     "render": _RENDER,
     "verify": _VERIFY,
     "certs": _CERTS,
@@ -175,21 +231,20 @@ _DESCRIPTIONS = {
 }
 
 
-def root() -> tuple[argparse.ArgumentParser, Commands[argparse.ArgumentParser]]:
+def root() -> tuple[Parser, Commands[Parser]]:
     """The parser of `becalm` itself, and what takes its commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="becalm",
-        description="Renders Helm charts the same way every time, for Argo CD.",
+        description="Renders Helm charts and Kustomizations the same way every time, for Argo CD.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"becalm {__version__}")
-    return parser, parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.set_defaults(run=parser.show, refuse=parser.refuse)
+    return parser, parser.add_subparsers(metavar="COMMAND")
 
 
-def command(
-    commands: Commands[argparse.ArgumentParser], name: str, text: str, run: Run
-) -> argparse.ArgumentParser:
+def command(commands: Commands[Parser], name: str, text: str, run: Run) -> Parser:
     """A command: its name, a line about it, and what runs it."""
     parser = commands.add_parser(
         name,
@@ -197,13 +252,11 @@ def command(
         description=_DESCRIPTIONS.get(name, f"{text[0].upper()}{text[1:]}."),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, refuse=parser.refuse)
     return parser
 
 
-def family(
-    commands: Commands[argparse.ArgumentParser], name: str, text: str
-) -> Commands[argparse.ArgumentParser]:
+def family(commands: Commands[Parser], name: str, text: str) -> Commands[Parser]:
     """A command that has commands of its own."""
     parser = commands.add_parser(
         name,
@@ -211,7 +264,8 @@ def family(
         description=_DESCRIPTIONS.get(name),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    return parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.set_defaults(run=parser.show, refuse=parser.refuse)
+    return parser.add_subparsers(metavar="COMMAND")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -219,13 +273,14 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
 
 
-def add_request(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def add_request(parser: Parser) -> Parser:
     """All options that say what to render, and how."""
+    parser.usage = "%(prog)s PATH --app NAME --namespace NS [OPTION ...]"
     parser.add_argument(
         "chart",
         type=Path,
         metavar="PATH",
-        help="a chart's directory or .tgz file, or a directory of manifests",
+        help="a chart's directory or .tgz file, or a directory with a kustomization or manifests",
     )
     application = parser.add_argument_group("application, the same as in Argo CD")
     _add_application(application)
@@ -275,6 +330,18 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
         help="a field of an object, or of all objects of a kind")  # fmt: skip
 
 
+def add_live(parser: argparse.ArgumentParser, *, is_needed: bool = True) -> argparse.ArgumentParser:
+    """Where live objects are."""
+    parser.add_argument("--live", action="append", required=is_needed, metavar="FILE",
+        help="live objects, as `kubectl get --output yaml` prints them; - for standard input")  # fmt: skip
+    return parser
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """To look only."""
+    parser.add_argument("--check", action="store_true", help="write nothing, and tell by the exit code")
+
+
 def add_secret(parser: argparse.ArgumentParser) -> None:
     """Where a seed is kept in a cluster."""
     add = parser.add_argument
@@ -288,7 +355,8 @@ def _add_application(group: argparse._ArgumentGroup) -> None:
     add("--app", required=True, metavar="NAME", help="the Application's name, and the release's")
     add("--namespace", required=True, metavar="NS", help="the destination namespace")
     add("--project", default="default", metavar="P", help="the Application's project (default: default)")
-    add("--cluster", default="", metavar="ID", help="the cluster's id, as the operator configured it")
+    add("--cluster", default="", metavar="ID",
+        help="the cluster's id, BECALM_CLUSTER of the sidecar (default: none)")  # fmt: skip
 
 
 def _add_parameters(group: argparse._ArgumentGroup) -> None:
@@ -302,16 +370,20 @@ def _add_parameters(group: argparse._ArgumentGroup) -> None:
 
 def _add_helm(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("-f", "--values", action="append", default=[], type=Path, metavar="FILE", help="a values file")
-    add("--set", action="append", default=[], dest="sets", metavar="K=V", help="a value, as helm's --set")
+    add("-f", "--values", action="append", default=[], type=Path, metavar="FILE",
+        help="a values file; can be repeated")  # fmt: skip
+    add("--set", action="append", default=[], dest="sets", metavar="K=V",
+        help="a value, as helm's --set; can be repeated")  # fmt: skip
     add("--kube-version", default="", metavar="V", help="the Kubernetes version to render for")
-    add("--api-versions", action="append", default=[], metavar="A", help="an API version the cluster has")
+    add("--api-versions", action="append", default=[], metavar="A",
+        help="an API version the cluster has; can be repeated")  # fmt: skip
     add("--is-upgrade", action="store_true", help="let .Release.IsUpgrade be true")
     add("--revision", type=_revision, default=1, metavar="N",
         help="what .Release.Revision is; more than 1 is an upgrade (default: 1)")  # fmt: skip
     add("--lookup", choices=("empty", "recorded", "rendered", "live"), default="",
         help="what lookup finds (default: BECALM_LOOKUP, else empty)")  # fmt: skip
-    add("--helm", default="helm", metavar="FILE", help="the helm binary (default: helm in the PATH)")
+    add("--helm", default="", metavar="FILE",
+        help="the helm binary (default: BECALM_HELM, else helm in the PATH)")  # fmt: skip
     add(
         "--timeout",
         type=_seconds,
@@ -376,7 +448,10 @@ def _revision(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
     if not 0 < seconds <= 3600:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, above 0 and at most 3600")
     return seconds

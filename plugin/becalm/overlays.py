@@ -25,8 +25,11 @@ from becalm.sources.kustomize import (
     ASKPASS_SERVER,
     HELM_COMMAND,
     HELM_ROOT,
+    HELM_TOLD,
     Kustomize,
     KustomizeTool,
+    Told,
+    told,
 )
 
 #: The name that a chart's output has where the kustomization has none for it.
@@ -42,8 +45,8 @@ class Overlay:
     """What is built, and by whom.
 
     `app` is the directory in the repository `root`, `where` the same for messages. `variables` are those of the
-    program that renders charts, `git` those with credentials of the repository, and `helm_command` that program, "" for becalm-helm. `chart` is the output of the chart
-    beside the kustomization, None where there is no chart.
+    program that renders charts, `helm_command` is that program, "" for becalm-helm, and `git` are the variables with
+    credentials of the repository. `chart` is the output of the chart beside the kustomization, None where there is no chart.
     """
 
     app: Path
@@ -61,11 +64,25 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A Kustomization as it is written, and as its application wants it; `content` is `original` where that is the same.
+
+    Links in `app` and `root` are followed.
+    """
+
+    app: Path
+    root: Path
+    original: Mapping[str, Any]
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What Kustomize printed, and what may make the next build another one."""
+    """What Kustomize printed, what may make the next build another one, and what was told of the charts in it."""
 
     output: str = field(repr=False)
     warnings: tuple[Warned, ...]
+    told: Told
 
 
 def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
@@ -77,14 +94,8 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
         DeterminismError: with `strict`, for what may be something else tomorrow.
         ToolMissingError, ToolFailedError, ToolTimeoutError: Kustomize is not there, or could not.
     """
-    root, app = Path(os.path.realpath(overlay.root)), Path(os.path.realpath(overlay.app))
-    if not app.is_relative_to(root):
-        raise SourceError(
-            "the directory lies outside of the repository", where=overlay.where, hint="correct the path"
-        )
-    original = kustomization.read(app, overlay.where)
-    found = components.found(overlay.options, app=app, root=root)
-    content = edited(original, overlay.options, found) if overlay.options.edits else original
+    found = opened(overlay.app, overlay.root, overlay.where, overlay.options)
+    root, app, original, content = found.root, found.app, found.original, found.content
     chart_file = ""
     if overlay.chart is not None:
         content, chart_file = _with_chart(content, app, overlay.where)
@@ -107,9 +118,35 @@ def build(overlay: Overlay, work: Path, *, strict: bool) -> Built:
         overlay.tool, path=overlay.path, work=tree, home=work / "home", timeout=overlay.timeout,
         network={**_network(overlay.network), **_credentials(overlay.git)} if seen.has_remotes else {},
     )  # fmt: skip
-    charts = _charts(overlay, tree) if overlay.tool.inflates else {}
+    file = work / "told"
+    file.touch(mode=0o600)
+    charts = {**_charts(overlay, tree), HELM_TOLD: str(file)} if overlay.tool.inflates else {}
     output = runner.build(directory, cwd=place, more=_flags(overlay), charts=charts)
-    return Built(output=output, warnings=seen.warnings)
+    return Built(output=output, warnings=seen.warnings, told=told(file.read_text("ascii")))
+
+
+def opened(app: Path, root: Path, where: str, options: KustomizeOptions) -> Opened:
+    """Read a Kustomization, and edit it as its application asks.
+
+    Args:
+        app: its directory.
+        root: the repository.
+        where: the directory for messages.
+        options: what the application asks for.
+
+    Raises:
+        ConfigError: an option is refused.
+        SourceError: the kustomization cannot be read, or it or a component leads out of the repository.
+    """
+    root, app = Path(os.path.realpath(root)), Path(os.path.realpath(app))
+    if not app.is_relative_to(root):
+        raise SourceError(
+            "the directory lies outside of the repository", where=where, hint="correct the path"
+        )
+    original = kustomization.read(app, where)
+    found = components.found(options, app=app, root=root)
+    content = edited(original, options, found) if options.edits else original
+    return Opened(app=app, root=root, original=original, content=content)
 
 
 def _with_chart(content: Mapping[str, Any], app: Path, where: str) -> tuple[dict[str, Any], str]:
@@ -195,9 +232,9 @@ def _credentials(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _network(network: Network) -> dict[str, str]:
-    found = {name: value for key, value in network.proxies.items() for name in (key, key.lower())}
+    found = network.for_programs(network.proxies)
     if network.ca_file is not None:
-        found |= {"SSL_CERT_FILE": str(network.ca_file), "GIT_SSL_CAINFO": str(network.ca_file)}
+        found["GIT_SSL_CAINFO"] = str(network.ca_file)
     if network.registry_config is not None:
         found["HELM_REGISTRY_CONFIG"] = str(network.registry_config)
     return found

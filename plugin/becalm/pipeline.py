@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becalm import lookups, overlays
+from becalm import lookups, overlays, pinned
 from becalm.cmp.helm_environment import SEED_FILE
 from becalm.config import looking
 from becalm.config.keeping import Keeping
 from becalm.config.looking import Looking
-from becalm.copies import Copy, decoded, read_inputs, release, work_directory
+from becalm.copies import Copy, Inputs, decoded, read_inputs, release, work_directory
 from becalm.derive import instant
 from becalm.derive.cache import Cache
 from becalm.derive.deriver import Deriver, Issued
-from becalm.derive.labels import Application, app_key
+from becalm.derive.labels import Application, Label, app_key
+from becalm.derive.pins import NAME as PINS
+from becalm.derive.pins import Pin, Pins, pins_of
 from becalm.derive.seed import Seed
 from becalm.derive.seed import write as seed_file
 from becalm.derive.windows import Windows
@@ -34,14 +36,16 @@ from becalm.sources.detect import Kind
 from becalm.sources.directory import DirectoryOptions
 from becalm.sources.edits import KustomizeOptions
 from becalm.sources.helm import Helm, HelmOptions
-from becalm.sources.kustomize import KustomizeTool
+from becalm.sources.kustomize import KustomizeTool, Told
 from becalm.sources.sourcing import Remote, Sources
+from becalm.stages import Stopwatch
 from becalm.templates import functions
 from becalm.templates.files import wants
 
 if TYPE_CHECKING:
     from becalm.normalise.engine import Change
     from becalm.stabilise.looking import Looked, Lookups
+    from becalm.stabilise.records import Records
     from becalm.stabilise.stabiliser import Stabilised
 
 
@@ -60,7 +64,7 @@ class Request:
     `looking` says how `lookup` is answered, unless `lookups` does it.
     `tool` says what builds them, and `variables` are those of the program that renders charts for it, `git` are those with
     credentials for the repository's server, and `parameters` is the file that a person gave for
-    what an application sets.
+    what an application sets. `pins` take the place of those of the application's file.
     """
 
     chart: Path
@@ -94,8 +98,14 @@ class Request:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     git: Mapping[str, str] = field(default_factory=dict, repr=False)
     parameters: Path | None = None
+    pins: Mapping[Label, Pin] | None = field(default=None, repr=False)
     looking: Looking = field(default_factory=Looking)
     lookups: Lookups | None = field(default=None, repr=False)
+
+    @property
+    def pins_file(self) -> Path:
+        """Where the application's pins are, if it has any."""
+        return self.chart / PINS if self.chart.is_dir() else self.chart.with_name(PINS)
 
     @property
     def kind(self) -> Kind:
@@ -113,6 +123,11 @@ class Request:
         )
 
     @property
+    def repository(self) -> Path:
+        """The repository's root; where none is given, the Git checkout around the source, else the source itself."""
+        return self.root or detect.repository(self.chart)
+
+    @property
     def path_name(self) -> str:
         """The source for messages: its place in the repository, or its name."""
         return label(self.chart.absolute(), self.root)
@@ -123,8 +138,9 @@ class Result:
     """What was rendered, how often helm ran, and what was stabilised (None: nothing to do).
 
     `before` is the output before it was normalised. `issued` are the certificates that were derived, by their PEM text; `changes` what was normalised, by rules
-    of `selection`. `warnings` tell what may make the next render another one. `lookups` are those of the last render,
-    and `notices` tell what is deterministic, and all the same not what `helm install` would do.
+    of `selection`. `warnings` tell what may make the next render another one, and `charts` is what was told of those that
+    Kustomize inflated. `lookups` are those of the last render, and `notices` tell what is deterministic, and all the same
+    not what `helm install` would do, or not what was pinned.
     """
 
     output: str = field(repr=False)
@@ -135,6 +151,7 @@ class Result:
     changes: tuple[Change, ...] = ()
     selection: Selection
     warnings: tuple[Warned, ...] = ()
+    charts: Told = field(default_factory=Told)
     lookups: tuple[Looked, ...] = ()
     notices: tuple[Warned, ...] = ()
 
@@ -148,23 +165,31 @@ class _Stable:
     stabilised: Stabilised | None
     issued: Mapping[str, Issued]
     warnings: tuple[Warned, ...]
+    charts: Told = field(default_factory=Told)
     lookups: tuple[Looked, ...] = ()
+    notices: tuple[Warned, ...] = ()
 
 
-def render(request: Request) -> Result:
+def render(request: Request, stopwatch: Stopwatch | None = None) -> Result:
     """Render a chart the same way every time, and bring it to the form that the cluster stores.
+
+    Args:
+        request: what to render.
+        stopwatch: measures the stages.
 
     Raises:
         PluginError: the chart, its values, helm, the seed or a rule are at fault.
     """
     selection = select(request)
-    stable = _stabilised(request)
+    watch = stopwatch or Stopwatch()
+    stable = _stabilised(request, watch)
     cluster = Cluster(
         namespace=request.options.namespace,
         kube_version=request.options.kube_version,
         definitions=request.definitions,
     )
-    done = normalise(stable.output, selection, cluster)
+    with watch.of("normalise"):
+        done = normalise(stable.output, selection, cluster)
     return Result(
         output=done.output,
         before=stable.output,
@@ -174,8 +199,9 @@ def render(request: Request) -> Result:
         changes=done.changes,
         selection=selection,
         warnings=stable.warnings,
+        charts=stable.charts,
         lookups=stable.lookups,
-        notices=lookups.notices(stable.lookups, request.looking),
+        notices=(*stable.notices, *lookups.notices(stable.lookups, request.looking)),
     )
 
 
@@ -196,47 +222,139 @@ def select(request: Request) -> Selection:
     )
 
 
-def _stabilised(request: Request) -> _Stable:
+def _stabilised(request: Request, watch: Stopwatch) -> _Stable:
     kind = request.kind
     if kind == "directory":
-        return _Stable(_manifests(request), 0, None, {}, ())
+        with watch.of("source"):
+            return _Stable(_manifests(request), 0, None, {}, ())
     if kind == "kustomize":
-        built = _built(request, None)
-        return _Stable(built.output, 0, None, {}, built.warnings)
-    chart = _chart(request)
+        with watch.of("kustomize"):
+            built = _built(request, None)
+        return _Stable(built.output, 0, None, {}, built.warnings, built.told)
+    chart = _chart(request, watch)
     if kind == "helm":
         return chart
-    built = _built(request, chart.output)
-    return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings))
+    with watch.of("kustomize"):
+        built = _built(request, chart.output)
+    return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings), charts=built.told)
 
 
-def _chart(request: Request) -> _Stable:
-    with _sourced(request) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
+def _chart(request: Request, watch: Stopwatch) -> _Stable:
+    with _sourced(request, watch) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
         tree, warnings = sources.tree, sources.warnings
-        inputs = read_inputs(tree, request.options)
+        with watch.of("source"):
+            inputs = read_inputs(tree, request.options)
         if not wants(inputs.files, inputs.texts) and not request.item_epochs:
             chart = _with_release(sources, request, helm.work)
-            return _Stable(stock(helm, chart, request), helm.runs, None, {}, warnings)
-        from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
-
+            with watch.of("helm"):
+                output = stock(helm, chart, request)
+            _require_helm(helm, output)
+            notices = _pin_notices(deriver_of(request), request)
+            return _Stable(output, helm.runs, None, {}, warnings, notices=notices)
         deriver = deriver_of(request)
-        copy = Copy(
-            tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options),
-            revision=request.options.revision,
-        )  # fmt: skip
+        copy = _copy(helm, request, tree, inputs)
         answering = lookups_of(request)
-        done = copy.stabilise(
-            deriver=deriver, namespace=request.options.namespace, instant=request.instant,
-            epochs=Epochs(request.item_epochs, where=request.epochs_where), lookups=answering,
-        )  # fmt: skip
+        done = _stabilise(copy, request, deriver, answering, watch)
         if done.output is None and any(answering.answers.values()):
             raise done.fault or helm.failed(done.error or "")
         if done.output is None:
             # helm's own words about the chart as it was written are clearer than about ours.
-            stock(helm, sources.chart, request)
+            with watch.of("helm"):
+                stock(helm, sources.chart, request)
             raise done.fault or unstable(tree, done)
+        _require_helm(helm, done.output)
         issued = {} if deriver is None else deriver.issued
-        return _Stable(done.output, helm.runs, done, issued, warnings, done.lookups)
+        return _Stable(
+            done.output, helm.runs, done, issued, warnings,
+            lookups=done.lookups, notices=_pin_notices(deriver, request),
+        )  # fmt: skip
+
+
+def _copy(helm: Helm, request: Request, tree: ChartTree, inputs: Inputs) -> Copy:
+    return Copy(
+        tree, inputs, work=helm.work, run=lambda chart: helm.template(chart, request.options),
+        revision=request.options.revision,
+    )  # fmt: skip
+
+
+def _pin_notices(deriver: Deriver | None, request: Request) -> tuple[Warned, ...]:
+    return () if deriver is None else tuple(pinned.notices(deriver.pins, at=request.at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A chart that draws, looked at closely: as it is rendered, and with two other values for each draw.
+
+    `outputs` are what the two give to Argo CD, after Kustomize in a chain; `records` what they and the settled render
+    recorded. `output` is the settled render's, not normalised. `pins` tells which pins were used.
+    """
+
+    done: Stabilised
+    pins: Pins
+    output: str = field(repr=False)
+    settled: Records = field(repr=False)
+    outputs: tuple[str, ...] = field(default=(), repr=False)
+    records: tuple[Records, ...] = field(default=(), repr=False)
+
+
+def study(request: Request, salts: Sequence[str] = (), *, is_loose: bool = False) -> Study | None:
+    """Look at a chart; None where it draws nothing.
+
+    Args:
+        request: what to render.
+        salts: for each, all draws get other values.
+        is_loose: whether `request.pins` hold whatever their values are made from.
+
+    Raises:
+        PluginError: as `render`.
+    """
+    with _sourced(request) as (helm, request, sources):  # noqa: PLR1704  # the same with its values files
+        inputs = read_inputs(sources.tree, request.options)
+        if not wants(inputs.files, inputs.texts):
+            return None
+        copy = _copy(helm, request, sources.tree, inputs)
+        deriver = deriver_of(request, is_loose=is_loose)
+        # What a render answers itself is what was drawn for it.
+        answering = None if request.looking.policy == "rendered" else lookups_of(request)
+        done = _stabilise(copy, request, deriver, answering)
+        if done.output is None:
+            stock(helm, sources.chart, request)
+            raise done.fault or unstable(sources.tree, done)
+        settled = copy.observe()
+        observed = [copy.observe(salt) for salt in salts]
+    return Study(
+        done=done,
+        pins=Pins() if deriver is None else deriver.pins,
+        output=_overlaid(request, done.output),
+        settled=settled.records,
+        outputs=tuple(_overlaid(request, one.output) for one in observed),
+        records=tuple(one.records for one in observed),
+    )
+
+
+def _stabilise(
+    copy: Copy,
+    request: Request,
+    deriver: Deriver | None,
+    answering: Lookups | None,
+    watch: Stopwatch | None = None,
+) -> Stabilised:
+    from becalm.stabilise.epochs import Epochs  # noqa: PLC0415  # not for charts that draw nothing
+
+    return copy.stabilise(
+        deriver=deriver, namespace=request.options.namespace, instant=request.instant,
+        epochs=Epochs(request.item_epochs, where=request.epochs_where), lookups=answering, stopwatch=watch,
+    )  # fmt: skip
+
+
+def _overlaid(request: Request, output: str) -> str:
+    return output if request.kind == "helm" else _built(request, output).output
+
+
+def _require_helm(helm: Helm, output: str) -> None:
+    """Where nothing was printed, make sure that it was helm: Argo CD would delete everything."""
+    if not output.strip():
+        helm.require_supported()
 
 
 def _with_release(sources: Sources, request: Request, work: Path) -> Path:
@@ -246,14 +364,15 @@ def _with_release(sources: Sources, request: Request, work: Path) -> Path:
 
 
 @contextmanager
-def _sourced(request: Request) -> Iterator[tuple[Helm, Request, Sources]]:
+def _sourced(request: Request, watch: Stopwatch | None = None) -> Iterator[tuple[Helm, Request, Sources]]:
     """A helm with a private directory, the request with all its values files here, and the chart that lacks nothing."""
-    remote = replace(
-        request.remote, project=request.application.project, cache=request.cache, strict=request.strict
-    )
     with work_directory() as work:
         helm = Helm(binary=request.helm, path=request.path, work=work, timeout=request.timeout)
-        found = sourcing.obtain(request.chart, request.root, request.options.values, remote, helm)
+        with (watch or Stopwatch()).of("source"):
+            found = sourcing.obtain(
+                request.chart, request.root, request.options.values, request.remote, helm,
+                project=request.application.project, cache=request.cache, strict=request.strict,
+            )  # fmt: skip
         yield helm, replace(request, options=replace(request.options, values=found.values)), found
 
 
@@ -267,12 +386,21 @@ def unstable(tree: ChartTree, done: Stabilised) -> SourceError:
     )
 
 
-def deriver_of(request: Request) -> Deriver | None:
-    """What answers the draws of a request; None without a seed."""
+def deriver_of(request: Request, *, is_loose: bool = False) -> Deriver | None:
+    """What answers the draws of a request; None without a seed.
+
+    Raises:
+        ConfigError: the file of pins is damaged, or a pin is not of this application.
+    """
     if request.seed is None:
         return None
     key = app_key(request.seed.secret, request.seed.id, request.application, request.epoch)
-    return Deriver(key, at=request.at, windows=request.windows, cache=Cache(request.cache))
+    taken = (
+        pins_of(request.pins_file, request.seed, request.application, request.epoch)
+        if request.pins is None
+        else Pins(request.pins, is_loose=is_loose)
+    )
+    return Deriver(key, at=request.at, windows=request.windows, cache=Cache(request.cache), pins=taken)
 
 
 def lookups_of(request: Request) -> Lookups:
@@ -304,7 +432,7 @@ def _built(request: Request, chart: str | None, *, is_stock: bool = False) -> ov
     """A Kustomization with the output of the chart beside it; with `is_stock`, the real helm inflates charts."""
     with work_directory() as work:
         overlay = overlays.Overlay(
-            app=request.chart, root=request.root or detect.repository(request.chart), where=request.path_name,
+            app=request.chart, root=request.repository, where=request.path_name,
             options=request.kustomize, tool=request.tool, path=request.path, timeout=request.timeout,
             network=request.remote.network, git=request.git, variables=_variables(request, work),
             helm_command=request.helm if is_stock else "", chart=chart,
@@ -331,7 +459,8 @@ def _manifests(request: Request) -> str:
 
 def stock(helm: Helm, chart: Path, request: Request) -> str:
     """Run helm on a chart as it is."""
-    done = helm.template(chart, request.options)
+    # Helm runs elsewhere, and takes what it does not find for the name of a chart in a repository.
+    done = helm.template(chart.absolute(), request.options)
     if done.returncode != 0:
         raise helm.failure(done)
     return decoded(done.stdout)

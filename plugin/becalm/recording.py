@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from becalm.config import private
+from becalm.derive.pins import application_name
 from becalm.errors import ConfigError, SourceError
 from becalm.manifests.gathered import gathered
 from becalm.manifests.objects import Object
@@ -16,7 +17,7 @@ from becalm.sources import kubectl
 from becalm.sources.cluster import Objects
 from becalm.stabilise.looking import Asked
 from becalm.stabilise.population import Population
-from becalm.stabilise.recorded import NAME, Recording, is_secret, sealer, write
+from becalm.stabilise.recorded import NAME, Recording, is_secret, load, sealed, sealer, write
 
 Find = Callable[[Asked], Object]
 
@@ -98,11 +99,13 @@ def record(request: Request, find: Find) -> tuple[Row, ...]:
             hint="of a Kustomization, record each chart that it inflates",
         )
     sealing = sealer(request.seed, request.application)
+    path = (request.chart if request.chart.is_dir() else request.chart.parent) / NAME
+    others = load(path)
     recording = Recording(find)
     render(replace(request, lookups=recording))
-    path = (request.chart if request.chart.is_dir() else request.chart.parent) / NAME
+    name = application_name(request.application)
     try:
-        private.write(path, write(recording.answers, sealing).encode())
+        private.write(path, write({**others, name: sealed(recording.answers, sealing)}).encode())
         path.chmod(0o644)
     except OSError as error:
         raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(path)) from error

@@ -42,7 +42,7 @@ def report(request: Request, result: Result) -> dict[str, Any]:
     """The fields of a record that a render knows, from `source` on.
 
     Values of Secrets, and what was derived, are in no field. Where charts were inflated by Kustomize, what was
-    derived for them is not known here, so there are no differences.
+    derived for them is not known here, so there are no differences; that would take the values out of becalm-helm.
     """
     secrets = Secrets()
     secrets.add_derived(_derived(result.stabilised))
@@ -57,7 +57,7 @@ def report(request: Request, result: Result) -> dict[str, Any]:
         certificates, unknown = _looked_through(looks, request, result, secrets)
     diffs, is_cut = _diffs(changed, request, secrets)
     found: dict[str, Any] = {
-        "source": _source(request),
+        "source": source_of(request),
         "runs": result.runs,
         "objects": len(filled),
         "bytes": len(result.output.encode("utf-8", "surrogatepass")),
@@ -81,7 +81,8 @@ def report(request: Request, result: Result) -> dict[str, Any]:
     return {**found, "truncated": True} if is_cut or len(result.changes) > MOST_CHANGES else found
 
 
-def _source(request: Request) -> str:
+def source_of(request: Request) -> str:
+    """What is rendered; "unknown" where that cannot be told."""
     try:
         return request.kind or "unknown"
     except PluginError:
@@ -89,7 +90,8 @@ def _source(request: Request) -> str:
 
 
 def _derived(stabilised: Stabilised | None) -> Iterator[str]:
-    """Every derived value, what stood for it while it was looked for, and the secrets that functions were given."""
+    """Every derived or pinned value, what stood for it while it was looked for, and the secrets that functions were given."""
+    yield from stabilised.texts if stabilised else ()
     for settled in stabilised.draws.values() if stabilised else ():
         if not isinstance(settled.value, list):  # the order of a shuffle
             yield text_of(settled.value)
@@ -148,7 +150,7 @@ def _looked_through(
     table = builtin.types(request.options.kube_version)
     certificates: list[dict[str, Any]] = []
     unknown: list[dict[str, str]] = []
-    planned = certs.changes(result.issued)
+    planned = certs.planned(result)
     looked = 0
     for document, look in documents:
         may_hold = not look.kinds or "Secret" in look.kinds or _CERTIFICATE.search(document.text) is not None
@@ -192,7 +194,7 @@ def _diffs(
     changed: list[tuple[Document, Document]], request: Request, secrets: Secrets
 ) -> tuple[list[dict[str, str]], bool]:
     """Every object that rules changed, before and after, and whether some are left out."""
-    if request.tool.inflates and _source(request) in ("kustomize", "chain"):
+    if request.tool.inflates and source_of(request) in ("kustomize", "chain"):
         return [], bool(changed)
     found: list[dict[str, str]] = []
     characters = 0

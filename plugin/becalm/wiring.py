@@ -74,7 +74,7 @@ def from_arguments(arguments: argparse.Namespace) -> Request:
         by_hand=Say(where="--rule", switches=tuple(arguments.rule)),
         app_scope=scope(arguments.app_rules, where="--app-rules"),
         definitions=_definitions(arguments.definitions),
-        helm=str(Path(arguments.helm).resolve()) if "/" in arguments.helm else arguments.helm,
+        helm=_helm(arguments.helm or variables.get("BECALM_HELM", "")),
         path=variables.get("PATH", ""),
         timeout=arguments.timeout,
         instant=_instant(arguments.instant, "--instant"),
@@ -117,7 +117,7 @@ def _with_parameters(
         "ARGOCD_APP_NAME": app.name, "ARGOCD_APP_PROJECT_NAME": app.project, "ARGOCD_APP_NAMESPACE": app.namespace
     }  # fmt: skip
     directory = arguments.chart.resolve()
-    root = request.root or detect.repository(directory)
+    root = request.repository
     done = _as_asked(request, app, {**variables, **identity}, directory, root)
     by_hand, network = request.options, request.remote.network
     return replace(
@@ -242,7 +242,7 @@ def from_environment() -> Request:
     request = replace(
         _identified(app, variables, chart=directory, root=root, options=nothing),
         rule_files=load.rule_files(variables.get("BECALM_RULES_DIR", "")),
-        operator=(Say(where="BECALM_RULES", switches=tuple(_words(variables.get("BECALM_RULES", "")))),),
+        operator=(Say(where="BECALM_RULES", switches=load.words(variables.get("BECALM_RULES", ""))),),
         app_scope=scope(variables.get("BECALM_APP_RULES", ""), where="BECALM_APP_RULES"),
         definitions=load.definition_files(Path(definitions)) if definitions else (),
         keeping=keeping.read(variables),
@@ -367,20 +367,16 @@ def _instant(text: str, where: str) -> str:
     return instant.parse(text, where=where) if text else instant.DEFAULT
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in text.replace(",", " ").split() if word]
-
-
 def scope(text: str, *, where: str) -> Scope:
     """Where an app has a say: `all`, `none`, or kinds as `apps/Deployment Service`; "" is `all`.
 
     Raises:
         ConfigError: a word is no kind.
     """
-    words = _words(text)
-    if words in ([], ["all"]):
+    words = load.words(text)
+    if words in ((), ("all",)):
         return Scope()
-    if words == ["none"]:
+    if words == ("none",):
         return Scope(kinds=())
     for word in words:
         if not _KIND.fullmatch(word):
@@ -394,6 +390,11 @@ def written_scope(one: Scope) -> str:
     if one.kinds is None or one.is_nothing:
         return "all" if one.kinds is None else "none"
     return " ".join(f"{kind.group}/{kind.kind}" if kind.group else kind.kind for kind in one.kinds)
+
+
+def _helm(name: str) -> str:
+    """The helm of a person, whose relative paths mean their own directory; "" is the one in the PATH."""
+    return str(Path(name).resolve()) if "/" in name else name or "helm"
 
 
 def _throwaway() -> Seed:
@@ -415,11 +416,14 @@ def _windows(texts: Sequence[str], names: Sequence[str]) -> Windows:
     """How certificates' validity is cut, from window, margin and anchor, "" for the usual."""
     window, margin, anchor = texts
     usual = Windows()
-    return Windows(
-        fraction=windows.fraction(window, where=names[0]) if window else usual.fraction,
-        margin=windows.fraction(margin, where=names[1]) if margin else usual.margin,
-        anchor=instant.seconds(instant.parse(anchor, where=names[2])) if anchor else None,
-    )
+    fraction = windows.fraction(window, where=names[0]) if window else usual.fraction
+    part = windows.fraction(margin, where=names[1]) if margin else usual.margin
+    begin = instant.seconds(instant.parse(anchor, where=names[2])) if anchor else None
+    try:
+        return Windows(fraction=fraction, margin=part, anchor=begin)
+    except ConfigError as error:
+        where = f"{names[0]} {fraction}, {names[1]} {part}"
+        raise ConfigError(error.what, where=where, hint=error.hint) from error
 
 
 def _item_epochs(items: Sequence[str]) -> dict[str, str]:
@@ -453,7 +457,7 @@ def _tool(
 def _offered(variables: Mapping[str, str], version: str) -> str:
     """The program of a version of Kustomize (Argo CD's kustomize.path.VERSION of argocd-cm); "" for the usual one."""
     offers = {}
-    for word in _words(variables.get(_KUSTOMIZE_VERSIONS, "")):
+    for word in load.words(variables.get(_KUSTOMIZE_VERSIONS, "")):
         name, equals, path = word.partition("=")
         if not equals or not path.startswith("/"):
             raise ConfigError(

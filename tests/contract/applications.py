@@ -31,11 +31,23 @@ def run_helm(*arguments, helm=HELM, cwd=None, check=True, **env):
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
+    for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(content)
     return root
+
+
+def text(name: str, value: str) -> dict:
+    return {"name": name, "string": value}
+
+
+def array(name: str, *values: str) -> dict:
+    return {"name": name, "array": list(values)}
+
+
+def pairs(name: str, **values: str) -> dict:
+    return {"name": name, "map": values}
 
 
 def chart_files(name: str, version: str, more: str = "") -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from applications import array, pairs, text, write
 
 BASE = {
     "base/kustomization.yaml": "resources: [all.yaml]\n",
@@ -71,18 +72,6 @@ class Case:
     patches: list[dict] = field(default_factory=list)
     kustomization: str = PLAIN
     file: str = "kustomization.yaml"
-
-
-def text(name: str, value: str) -> dict:
-    return {"name": name, "string": value}
-
-
-def array(name: str, *values: str) -> dict:
-    return {"name": name, "array": list(values)}
-
-
-def pairs(name: str, **values: str) -> dict:
-    return {"name": name, "map": values}
 
 
 def _images(*given: str) -> tuple[list[dict], list[list[str]]]:
@@ -178,14 +167,6 @@ CASES = [
                 ["set", "replicas", "web=2"], ["add", "label", "l:1"], ["add", "annotation", "a:2"],
                 ["set", "namespace", "--", "ns"], ["add", "component", "../../components/tls"]]),
 ]  # fmt: skip
-
-
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    return root
 
 
 def repository(root: Path, case: Case) -> Path:

@@ -95,6 +95,12 @@ class Sidecar:
     def argv(command: str) -> list[str]:
         return [sys.executable, "-m", "becalm", command]
 
+    def refusal(self, **variables: str) -> subprocess.CompletedProcess:
+        """What `becalm serve` says that ends by itself."""
+        return subprocess.run(
+            self.argv("serve"), env={**self.env, **variables}, capture_output=True, text=True, timeout=60, check=False
+        )  # fmt: skip
+
     def popen(self, *parameters: dict, **variables: str) -> subprocess.Popen:
         """Start `becalm generate` as argocd-cmp-server does: a group of its own, no input, output in pipes."""
         env = {**self.env, "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables}
@@ -118,6 +124,20 @@ class Sidecar:
         )
         path.chmod(0o755)
         return str(path)
+
+    def held_helm(self) -> str:
+        """A helm that writes down that it has begun, and waits for `release`."""
+        path, gate = self.top / "held-helm", self.top / "gate"
+        path.write_text(
+            f'#!/bin/sh\n[ "$1" = template ] && {{ echo $$ >> {self.top}/begun; n=0\n'
+            f'while [ ! -e {gate} ] && [ $n -lt 1200 ]; do sleep 0.05; n=$((n+1)); done; }}\nexec {HELM} "$@"\n'
+        )
+        path.chmod(0o755)
+        return str(path)
+
+    def release(self) -> None:
+        """Let helms go on that are held."""
+        (self.top / "gate").touch()
 
     def begun(self, number: int = 1) -> list[int]:
         """The process ids of slow helms, as soon as there are so many."""

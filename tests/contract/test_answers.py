@@ -8,14 +8,16 @@ import json
 import os
 import shutil
 import socketserver
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from applications import TOOLS, write
+from applications import TOOLS, text, write
 from children import inside
-from services import Sidecar
+from services import CHART, Sidecar
 
 from becalm.answers import answering as answers
 from becalm.answers import key as keys
@@ -35,9 +37,9 @@ class Kept(Sidecar):
         self.parameters: list[dict] = []
         render = answers.render
 
-        def counted(request):
+        def counted(request, *more):
             self.runs += 1
-            return render(request)
+            return render(request, *more)
 
         monkeypatch.setattr(answers, "render", counted)
         monkeypatch.setattr("becalm.derive.clock.now", lambda: self.now)
@@ -61,10 +63,6 @@ class Kept(Sidecar):
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     return Kept(tmp_path, monkeypatch)
-
-
-def text(name: str, value: str) -> dict:
-    return {"name": name, "string": value}
 
 
 def test_the_same_inputs_are_rendered_once(kept):
@@ -169,7 +167,7 @@ def test_every_field_of_a_request_counts_or_is_left_out_on_purpose():
 
     counted = {
         "application", "instant", "windows", "epoch", "item_epochs", "operator", "app", "by_hand", "app_scope", "strict", "directory",
-        "source", "kustomize",
+        "source", "kustomize", "pins", "looking",
     }  # fmt: skip
     assert {one.name for one in fields(Request)} == counted | keys._LEFT_OUT
 
@@ -241,6 +239,167 @@ def test_parameters_of_kustomize_count(kustomized, parameter):
     assert kustomized.is_hit(parameter, ARGOCD_APP_REVISION="2") == ("map" not in parameter)
 
 
+def test_links_that_change_places_count(kustomized):
+    kustomization = "configMapGenerator: [{name: c, files: [k=one, j=two]}]\n"
+    write(
+        kustomized.root,
+        {"apps/web/kustomization.yaml": kustomization, "apps/web/x": "x\n", "apps/web/y": "y\n"},
+    )
+    (kustomized.app / "one").symlink_to("x")
+    (kustomized.app / "two").symlink_to("y")
+    kustomized.render()
+    assert kustomized.is_hit()
+    for name, target in (("one", "y"), ("two", "x")):
+        (kustomized.app / name).unlink()
+        (kustomized.app / name).symlink_to(target)
+    assert not kustomized.is_hit()
+
+
+def test_a_generator_at_the_root_can_read_what_git_has(kustomized):
+    generator = "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: g}\nfiles: [k=%s]\n"
+    files = {
+        "kustomization.yaml": "generators: [g.yaml]\n",
+        "data.txt": "x\n",
+        "g.yaml": generator % ".git/HEAD",
+    }
+    write(kustomized.root, {**files, ".git/HEAD": "one\n"})
+    kustomized.app = kustomized.root
+    kustomized.env["ARGOCD_APP_SOURCE_PATH"] = "."
+    kustomized.render()
+    assert kustomized.is_hit()
+    write(kustomized.root, {".git/HEAD": "two\n"})
+    assert not kustomized.is_hit()
+    write(kustomized.root, {"g.yaml": generator % "data.txt"})
+    kustomized.render()
+    write(kustomized.root, {".git/HEAD": "three\n"})
+    assert kustomized.is_hit()
+
+
+def test_a_chart_that_shows_git_to_its_templates_depends_on_it(kept):
+    shutil.rmtree(kept.root)
+    reads = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: {{ .Files.Get ".git/HEAD" | quote }}}\n'
+    write(kept.root, {**CHART, "templates/b.yaml": reads, ".git/HEAD": "one"})
+    kept.app = kept.root
+    kept.env["ARGOCD_APP_SOURCE_PATH"] = "."
+    assert "one" in kept.render().stdout
+    assert kept.is_hit()
+    write(kept.root, {".git/HEAD": "two"})
+    assert "two" in kept.render().stdout
+    write(kept.root, {".helmignore": ".git/\n"})
+    kept.render()
+    write(kept.root, {".git/HEAD": "three"})
+    assert kept.is_hit()
+
+
+LIBRARY = {
+    "lib/Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.0.0\n",
+    "lib/templates/l.yaml": BASE["base/a.yaml"],
+}
+DEPENDS = (
+    "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: lib, version: 1.0.0, repository: %s}]\n"
+)
+ELSEWHERE = "file://../../lib"
+SPELLED = {
+    "plainly": ELSEWHERE,
+    "escaped": '"file:\\x2f\\x2f../../lib"',
+    "in base64": f"!!binary {base64.b64encode(ELSEWHERE.encode()).decode()}",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLED)
+def test_a_chart_depends_on_directories_that_it_names(kept, spelling):
+    write(kept.root, {**LIBRARY, "apps/web/Chart.yaml": DEPENDS % SPELLED[spelling]})
+    assert kept.render().stdout.count("kind: ConfigMap") == 1
+    write(kept.root, {"lib/templates/l.yaml": BASE["base/a.yaml"].replace("a: b", "a: changed")})
+    assert "a: changed" in kept.render().stdout
+
+
+def test_a_lock_can_name_directories_as_well(kept):
+    from becalm.sources import requirements
+
+    one = {"name": "lib", "version": "1.0.0", "repository": "https://charts.example"}
+    other = {**one, "repository": ELSEWHERE}
+    lock = {"dependencies": [other], "digest": requirements.digest([[one], [other]])}
+    write(
+        kept.root,
+        {
+            **LIBRARY,
+            "apps/web/Chart.yaml": DEPENDS % one["repository"],
+            "apps/web/Chart.lock": json.dumps(lock),
+        },
+    )
+    first = kept.render()
+    assert first.stdout.count("kind: ConfigMap") == 1
+    write(kept.root, {"lib/templates/l.yaml": BASE["base/a.yaml"].replace("a: b", "a: changed")})
+    assert "a: changed" in kept.render().stdout
+
+
+@pytest.mark.parametrize("variable", ["BECALM_REPOSITORY_CONFIG", "BECALM_REPOSITORIES_DIR"])
+def test_what_aliases_of_repositories_mean_counts(kept, variable):
+    place = kept.top / "repositories"
+    file = place / "a.yaml" if variable.endswith("DIR") else place
+    write(kept.top, {str(file.relative_to(kept.top)): "repositories: []\n"})
+    kept.env[variable] = str(place)
+    kept.render()
+    assert kept.is_hit()
+    write(kept.top, {str(file.relative_to(kept.top)): "repositories: []\n# x\n"})
+    assert not kept.is_hit()
+
+
+def test_a_file_of_rules_is_none_of_definitions(kept):
+    from dataclasses import replace
+
+    from becalm import wiring
+
+    file = kept.top / "x.yaml"
+    file.write_text("x")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(kept.app)
+        for name, value in kept.env.items():
+            patch.setenv(name, value)
+        request = wiring.from_environment()
+    found = [keys.of(replace(request, **{field: (file,)})) for field in ("rule_files", "definitions")]
+    assert found[0].digest != found[1].digest
+
+
+def test_what_was_replaced_during_the_render_is_not_kept(kept, monkeypatch):
+    write(kept.top, {"rules/a.yaml": RULES})
+    kept.env["BECALM_RULES_DIR"] = str(kept.top / "rules")
+    render = answers.render
+
+    def late(request, *more):
+        write(kept.top, {"rules/a.yaml": RULES.replace("one", "two")})
+        return render(request, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(answers, "render", late)
+        assert kept.render().returncode == 0
+    write(kept.top, {"rules/a.yaml": RULES})
+    assert not kept.is_hit()
+    assert kept.is_hit()
+
+
+@pytest.mark.parametrize("name", ["a.py", "templates/a.toml", "templates/a.tpl", "web/a.html"])
+def test_every_file_of_becalm_counts(tmp_path, monkeypatch, name):
+    write(tmp_path, {name: "one"})
+    monkeypatch.setattr(keys, "_PACKAGE", tmp_path)
+    first = keys.own.__wrapped__()
+    write(tmp_path, {"__pycache__/a.pyc": "x"})
+    assert keys.own.__wrapped__() == first
+    write(tmp_path, {name: "two"})
+    assert keys.own.__wrapped__() != first
+
+
+@pytest.mark.parametrize("library", keys._LIBRARIES)
+def test_libraries_that_write_output_count(monkeypatch, library):
+    from importlib import metadata
+
+    first = keys.own.__wrapped__()
+    version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "0" if name == library else version(name))
+    assert keys.own.__wrapped__() != first
+
+
 def test_a_plain_directory_depends_on_its_files(kept):
     shutil.rmtree(kept.app)
     write(kept.root, {"apps/web/a.yaml": BASE["base/a.yaml"], "apps/web/deep/b.yaml": BASE["base/a.yaml"]})
@@ -289,7 +448,9 @@ def test_warnings_come_back_and_what_is_not_pinned_is_kept_as_long_as_the_operat
 
     render = answers.render
     warned = Warned("may be another tomorrow", where="x", hint="pin it")
-    monkeypatch.setattr(answers, "render", lambda request: replace(render(request), warnings=(warned,)))
+    monkeypatch.setattr(
+        answers, "render", lambda request, *more: replace(render(request, *more), warnings=(warned,))
+    )
     for _ in range(2):
         assert kept.render().stderr == "Warning: x: may be another tomorrow; pin it\n"
     assert kept.runs == 2
@@ -300,6 +461,29 @@ def test_warnings_come_back_and_what_is_not_pinned_is_kept_as_long_as_the_operat
     assert kept.render(**limited).stderr == "Warning: x: may be another tomorrow; pin it\n"
     kept.now += 1
     assert not kept.is_hit(**limited)
+
+
+def test_what_is_not_pinned_ends_with_the_first_window_as_well(kept, monkeypatch):
+    from dataclasses import replace
+
+    from becalm.errors import Warned
+
+    render = answers.render
+    warned = Warned("may be another tomorrow", where="x", hint="pin it")
+    monkeypatch.setattr(
+        answers, "render", lambda request, *more: replace(render(request, *more), warnings=(warned,))
+    )
+    certificate = '{{ $c := genSelfSignedCert "x" nil nil 90 }}\napiVersion: v1\nkind: Secret\nmetadata: {name: tls}\nstringData: {crt: {{ $c.Cert | quote }}}\n'
+    write(kept.app, {"templates/tls.yaml": certificate})
+    days = 86_400
+    limited = {"BECALM_UNPINNED_SECONDS": str(365 * days)}
+    found = []
+    for day in range(0, 31, 5):
+        kept.now = 1_800_000_000 + day * days
+        output = kept.render(**limited).stdout
+        assert output == kept.render(BECALM_CACHE_DIR="off").stdout
+        found.append(output)
+    assert len(set(found)) == 2
 
 
 def test_without_a_seed_nothing_is_kept(kept):
@@ -366,6 +550,7 @@ def test_faults_of_the_disk_cost_time_only(kept, monkeypatch):
     assert kept.render().stdout == expected
     kept.renders.chmod(0o755)
     assert not kept.is_hit()
+    assert "is open to others (mode 0755), so nothing is kept there; name a directory" in kept.render().stderr
     kept.renders.chmod(0o700)
 
     def full(*_arguments, **_options):
@@ -407,6 +592,7 @@ class FakeRedis(socketserver.ThreadingTCPServer):
         self.data: dict[bytes, tuple[bytes, float]] = {}
         self.commands: list[list[bytes]] = []
         self.is_silent = False
+        self.nonsense: list[bytes] = []
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
@@ -427,6 +613,12 @@ class _Talk(socketserver.StreamRequestHandler):
                 time.sleep(3)
                 return
             name = words[0].upper()
+            if name in (b"GET", b"SET") and server.nonsense:
+                with contextlib.suppress(OSError):
+                    for piece in server.nonsense:
+                        self.wfile.write(piece)
+                        time.sleep(0.1 if len(server.nonsense) > 1 else 0)
+                return
             if name == b"GET":
                 value, until = server.data.get(words[1], (b"", 0.0))
                 self.wfile.write(
@@ -490,6 +682,31 @@ def test_faults_of_redis_cost_time_only(kept, redis, fault):
     assert ("an entry of Redis was damaged" in done.stderr) == (fault == "damaged")
 
 
+NONSENSE = {
+    "no number": [b"$abc\r\n"],
+    "no protocol": [b"HTTP/1.1 400 Bad Request\r\n\r\n"],
+    "half": [b"$1000\r\nabc"],
+    "another type": [b":5\r\n"],
+    "a list": [b"*2\r\n$1\r\na\r\n$x\r\n"],
+    "an endless length": [b"$99999999999\r\nabc"],
+    "an error": [b"-ERR no\r\n"],
+    "not authenticated": [b"-NOAUTH Authentication required.\r\n"],
+    "nothing": [b"\0"],
+    "byte by byte": [b"$1000\r\n", *[b"x"] * 200],
+}
+
+
+@pytest.mark.parametrize("kind", NONSENSE)
+def test_nonsense_from_redis_costs_time_only(kept, redis, kind):
+    settings = {"BECALM_REDIS_URL": redis.url, "BECALM_CACHE_DIR": "off"}
+    expected = kept.render(**settings)
+    redis.nonsense = NONSENSE[kind]
+    started = time.monotonic()
+    done = kept.render(**settings)
+    assert time.monotonic() - started < 10
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", expected.stdout)
+
+
 def test_an_address_that_is_none_is_said(kept):
     done = kept.render(BECALM_REDIS_URL="http://x")
     assert (done.returncode, done.stdout) == (2, "")
@@ -506,3 +723,125 @@ def test_processes_that_write_the_same_entry_at_once_do_no_harm(tmp_path):
     assert len(set(outcomes)) == 1
     assert outcomes[0][1] == ""
     assert len(list((tmp_path / "cache" / "renders").iterdir())) == 1
+
+
+INFLATED = "helmCharts: [{name: db, releaseName: shop, namespace: there}]\n"
+GENERATOR = "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: g}\nname: db\nreleaseName: shop\n"
+CERTIFICATE = '{{ $c := genSelfSignedCert "x" nil nil 90 }}\napiVersion: v1\nkind: Secret\nmetadata: {name: tls}\nstringData: {crt: {{ $c.Cert | quote }}}\n'
+
+
+@pytest.fixture
+def inflating(kustomized):
+    """A Kustomization that inflates a chart with a certificate."""
+    chart = {
+        "Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+        "values.yaml": "",
+        "templates/tls.yaml": CERTIFICATE,
+    }
+    files = {f"apps/web/charts/db/{name}": content for name, content in chart.items()}
+    write(kustomized.root, {**files, "apps/web/kustomization.yaml": INFLATED})
+    kustomized.env["BECALM_KUSTOMIZE_BUILD_OPTIONS"] = "--enable-helm"
+    return kustomized
+
+
+@pytest.mark.parametrize("by", ["helmCharts", "generators"])
+def test_charts_that_kustomize_inflates_are_kept_until_a_certificate_in_them_changes(inflating, by):
+    if by == "generators":
+        files = {"apps/web/g.yaml": GENERATOR, "apps/web/kustomization.yaml": "generators: [g.yaml]\n"}
+        write(inflating.root, files)
+    # becalm-helm has the machine's own clock.
+    inflating.now = int(time.time())
+    first = inflating.render()
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "BEGIN CERTIFICATE" in first.stdout
+    second = inflating.render()
+    assert (second.stdout, second.stderr, inflating.runs) == (first.stdout, "", 1)
+    (entry,) = inflating.renders.iterdir()
+    until = int.from_bytes(entry.read_bytes()[8:16], "big")
+    # A window is a third of 90 days; nothing else ends that early but by chance in one of 30 days.
+    assert 0 < until - inflating.now <= 30 * 86_400
+    import yaml
+    from cryptography import x509
+
+    (secret,) = yaml.safe_load_all(first.stdout)
+    begun = x509.load_pem_x509_certificate(secret["stringData"]["crt"].encode()).not_valid_before_utc
+    assert until == int(begun.timestamp()) + 30 * 86_400
+    write(inflating.root, {"apps/web/charts/db/values.yaml": "a: b\n"})
+    assert not inflating.is_hit()
+
+
+def test_the_page_is_told_when_certificates_change_that_kustomize_had_made(inflating, monkeypatch):
+    write(inflating.root, {
+        "apps/web/charts/db/templates/ca.yaml": '{{ $c := genCA "ca" 900 }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca}\n'
+        "data: {crt: {{ $c.Cert | quote }}}\n",
+    })  # fmt: skip
+    found = []
+    report = answers.report
+    monkeypatch.setattr(answers, "report", lambda *given: found.append(report(*given)) or found[-1])
+    inflating.now = int(time.time())
+    assert inflating.render().returncode == 0
+    told = {one["subject"]: one for one in found[0]["certificates"]}
+    assert sorted(told) == ["CN=ca", "CN=x"]
+    for subject, days in (("CN=x", 90), ("CN=ca", 900)):
+        assert told[subject]["changes"] == told[subject]["from"] + days * 86_400 // 3
+        assert told[subject]["changes"] < told[subject]["until"]
+
+
+def test_another_program_for_charts_tells_nothing_so_nothing_is_kept(inflating, tmp_path):
+    (tmp_path / "own-helm").symlink_to(inflating.env["BECALM_HELM"])
+    inflating.env["BECALM_HELM_COMMAND"] = str(tmp_path / "own-helm")
+    assert not inflating.is_hit()
+    assert not inflating.is_hit()
+
+
+def test_what_is_not_pinned_is_kept_no_longer_than_a_certificate_in_it(kept, monkeypatch):
+    from dataclasses import replace
+
+    from becalm.errors import Warned
+
+    write(kept.app, {"templates/tls.yaml": CERTIFICATE})
+    render = answers.render
+    warned = Warned("may be another tomorrow", where="x", hint="pin it")
+    monkeypatch.setattr(
+        answers, "render", lambda request, *more: replace(render(request, *more), warnings=(warned,))
+    )
+    kept.render(BECALM_UNPINNED_SECONDS=str(400 * 86_400))
+    (entry,) = kept.renders.iterdir()
+    until = int.from_bytes(entry.read_bytes()[8:16], "big")
+    from cryptography import x509
+
+    pem = (
+        kept.render(BECALM_CACHE_DIR="off")
+        .stdout.partition("crt: ")[2]
+        .partition("\n")[0]
+        .strip("{}")
+        .strip()
+    )
+    certificate = x509.load_pem_x509_certificate(json.loads(pem).encode())
+    assert until == int(certificate.not_valid_before_utc.timestamp()) + 30 * 86_400
+
+
+def test_what_kustomize_fetches_is_kept_as_long_as_the_operator_says(inflating, monkeypatch, tmp_path):
+    from dataclasses import replace
+
+    from becalm.sources.kustomize import Told, told
+
+    # Whatever it is that has helm fetch a chart, becalm-helm tells of it.
+    file = tmp_path / "told"
+    file.touch()
+    helm = tmp_path / "fake-helm"
+    helm.write_text("#!/bin/sh\nexit 0\n")
+    helm.chmod(0o755)
+    env = {"PATH": os.environ["PATH"], "BECALM_HELM": str(helm), "BECALM_HELM_TOLD": str(file)}
+    argv = [sys.executable, "-m", "becalm.dropin"]
+    for words in (["version"], ["pull", "--untar", "db"]):
+        subprocess.run([*argv, *words], env={**os.environ, **env}, check=True, timeout=60)
+    assert told(file.read_text()) == Told(fetched=True)
+    render = answers.render
+    monkeypatch.setattr(
+        answers, "render", lambda request, *more: replace(render(request, *more), charts=Told(fetched=True))
+    )
+    assert not inflating.is_hit()
+    assert not inflating.is_hit()
+    inflating.render(BECALM_UNPINNED_SECONDS="60")
+    assert inflating.is_hit(BECALM_UNPINNED_SECONDS="60")

@@ -134,6 +134,28 @@ def bad_kube_version(world: World) -> None:
     world.arguments = ["--kube-version=new"]
 
 
+def bad_window(world: World) -> None:
+    world.arguments = ["--certificate-window=2"]
+
+
+def parameters_that_are_text(world: World) -> None:
+    world.arguments = [f"--parameters={world.write('text.yaml', 'hello')}"]
+
+
+def a_parameter_that_is_a_number(world: World) -> None:
+    text = "- {name: parameters, map: {replicas: 3}}"
+    world.arguments = [f"--parameters={world.write('parameters.yaml', text)}"]
+
+
+def helm_that_prints_nothing(world: World) -> None:
+    world.tool("exit 0")
+
+
+def helm_that_prints_nothing_for_a_chart_without_draws(world: World) -> None:
+    world.template("kind: A\n")
+    world.tool("exit 0")
+
+
 def bad_instant(world: World) -> None:
     world.arguments = ["--instant=yesterday"]
 
@@ -325,6 +347,8 @@ CASES: dict[str, Callable[[World], None]] = {
         no_seed, short_seed, empty_seed, constant_seed, damaged_seed, missing_seed, open_seed,
         missing_chart, chart_without_chart_yaml, chart_of_text,
         missing_values, values_that_are_a_directory, values_that_are_no_yaml, bad_set, bad_kube_version, bad_instant,
+        bad_window, parameters_that_are_text, a_parameter_that_is_a_number,
+        helm_that_prints_nothing, helm_that_prints_nothing_for_a_chart_without_draws,
         broken_template, unknown_function, failing_template, endless_recursion, deep_template,
         a_certificate_of_no_days, a_certificate_of_a_bad_address, a_certificate_of_a_key_that_is_none,
         a_certificate_of_a_key_that_cannot_sign, an_issuer_that_is_no_certificate, randint_without_a_range, rand_of_a_negative_length, rand_of_text,

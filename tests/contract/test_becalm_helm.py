@@ -473,6 +473,16 @@ def test_missing_dependencies_are_fetched_for_a_copy(place, version):
     assert "becalm-" not in failed.stderr.replace("becalm-helm", "")
 
 
+@pytest.mark.parametrize("version", HELMS)
+def test_dependencies_of_a_requirements_file_are_found_whatever_the_chart_calls_itself(place, version):
+    write(place.root / "libs" / "sub", DRAWS)
+    needs = "dependencies: [{name: sub, version: 0.1.0, repository: 'file://../../libs/sub'}]\n"
+    write(place.root / "apps" / "top", {"requirements.yaml": needs})
+    done = place.becalm(version, "template", "r", "apps/top", "--dependency-update")
+    assert done.returncode == 0, done.stderr
+    assert secret(done.stdout)["password"]
+
+
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         """Nothing."""

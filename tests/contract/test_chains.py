@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kustomize_cases import array, pairs, text, write
+from applications import array, pairs, text, write
 from test_kustomize_charts import CHART, DRAWS, HELM, KUBECTL, below, by_hand, objects, seed  # noqa: F401
 from test_kustomize_parameters import fingerprint, generate
 

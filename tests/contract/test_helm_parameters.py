@@ -9,11 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from applications import HELM, array, pairs, text, write
 from children import MEASURE
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
-HELM = TOOLS / "helm-4.1.4" / "helm"
 FILES = {
     "apps/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
     "apps/web/values.yaml": "a: {b: usual, c: 1}\nlist: []\nflag: true\n",
@@ -38,12 +36,7 @@ FILES = {
 
 @pytest.fixture
 def repository(tmp_path):
-    root = tmp_path / "repository"
-    for name, text in FILES.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
+    return write(tmp_path / "repository", FILES)
 
 
 def generate(root: Path, *parameters: dict, **variables: str) -> subprocess.CompletedProcess:
@@ -76,18 +69,6 @@ def stock(root: Path, *flags: str, release: str = "my-app", namespace: str = "sp
     argv += [*(["--include-crds"] if crds else []), *(f"--api-versions={api}" for api in apis), *flags]
     done = subprocess.run(argv, cwd=root / "apps" / "web", capture_output=True, text=True, check=True)
     return done.stdout
-
-
-def text(name: str, value: str) -> dict:
-    return {"name": name, "string": value}
-
-
-def array(name: str, *values: str) -> dict:
-    return {"name": name, "array": list(values)}
-
-
-def pairs(name: str, **values: str) -> dict:
-    return {"name": name, "map": values}
 
 
 @pytest.mark.parametrize(

@@ -338,6 +338,7 @@ def test_the_steps_that_build_becalm_work(tmp_path):
     commands = places["/opt/becalm"] / "bin"
     assert {"becalm", "becalm-helm", "becalm-helm-guard"} <= {one.name for one in commands.iterdir()}
     assert not list(commands.glob("pip*"))
+    assert (commands / "becalm").read_text().startswith(f"#!{commands}/python -IS\n")
     run = subprocess.run(
         [str(commands / "becalm"), "rules", "list"], env={"PATH": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True, text=True, check=False, timeout=60,
@@ -346,6 +347,15 @@ def test_the_steps_that_build_becalm_work(tmp_path):
     assert "core/status" in run.stdout
     library = places["/opt/becalm"] / "lib/python3.11/site-packages/becalm"
     assert list(library.glob("__pycache__/cli.*.pyc"))
+
+
+def test_becalm_in_the_image_is_the_one_that_starts_fast():
+    (step,) = (text for text in stage("becalm").all("RUN") if "becalm.launcher" in text)
+    commands = [command.strip() for command in step.split("&&")]
+    installed = next(number for number, command in enumerate(commands) if "/wheels/becalm-" in command)
+    written = commands.index("/opt/becalm/bin/python -m becalm.launcher /opt/becalm/bin/becalm")
+    compiled = next(number for number, command in enumerate(commands) if "compileall" in command)
+    assert installed < written < compiled
 
 
 def test_the_image_writes_only_below_the_pods_tmp():

@@ -22,6 +22,7 @@ PAGES = (
     "manifests/README.md",
     "README.md",
 )
+TEXTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 HELM = ROOT / ".tools/helm-4.1.4/helm"
 
 
@@ -30,11 +31,21 @@ def blocks(page: str, kind: str) -> list[str]:
     return re.findall(rf"(?ms)^ *```{kind}\n(.*?)^ *```$", text)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*TEXTS, "manifests/README.md"])
 def test_every_link_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / page).read_text()):
         if not target.startswith("https://"):
             assert ((ROOT / page).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_no_merge_is_left_half_done(page):
+    assert not re.findall(r"(?m)^(?:<{7}|>{7}|={7})(?: |$)", (ROOT / page).read_text())
+
+
+def test_the_readme_leads_to_every_page():
+    text = (ROOT / "README.md").read_text()
+    assert [page for page in TEXTS if page != "README.md" and f"]({page})" not in text] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -62,7 +73,7 @@ def test_every_yaml_is_yaml(page):
 
 def test_the_settings_of_the_sidecar_are_in_the_table():
     table = re.findall(r"(?m)^\| `(BECALM_\w+)` \|", (ROOT / "docs/install.md").read_text())
-    names = "WEB_ADDRESS WEB_PAGE CONCURRENCY QUEUE DEADLINE CACHE_DIR CACHE_BYTES REDIS_URL REDIS_PASSWORD UNPINNED_SECONDS SOCKET LOG"
+    names = "WEB_ADDRESS WEB_PAGE WEB_NAMES CONCURRENCY CHILD_BYTES QUEUE DEADLINE CACHE_DIR CACHE_BYTES REDIS_URL REDIS_PASSWORD UNPINNED_SECONDS SOCKET LOG"
     assert table == [f"BECALM_{name}" for name in names.split()]
 
 
@@ -118,3 +129,10 @@ def test_the_tutorials_chart_drifts_with_helm_and_not_with_becalm(chart, tmp_pat
     ]
     assert len(changed) == 1
     assert changed[0][0].strip().startswith("password: ")
+
+
+def test_no_page_holds_marks_of_a_merge():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md")]
+    assert pages
+    for page in pages:
+        assert not re.search(r"(?m)^(<<<<<<<|=======|>>>>>>>)", page.read_text("utf-8")), page

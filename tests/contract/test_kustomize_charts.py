@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kustomize_cases import array, pairs, text, write
+from applications import array, pairs, text, write
 from test_kustomize_parameters import KUBECTLS, TOOLS, fingerprint, generate
 
 HELM = TOOLS / "helm-4.1.4" / "helm"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kustomize_cases import BASE, PLAIN, array, pairs, text, write
+from applications import array, pairs, text, write
+from kustomize_cases import BASE, PLAIN
 from test_kustomize_parameters import fingerprint, generate
 from test_kustomize_remotes import git
 

@@ -10,25 +10,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from applications import ROOT, TOOLS, array, pairs, text, write
 from children import inside
-from kustomize_cases import (
-    CASES,
-    FULL,
-    VARIABLES,
-    Case,
-    array,
-    find_kustomize,
-    pairs,
-    repository,
-    stock,
-    text,
-    write,
-)
+from kustomize_cases import CASES, FULL, VARIABLES, Case, find_kustomize, repository, stock
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
 KUBECTLS = ["kubectl-1.31.9", "kubectl-1.34.5", "kubectl-1.37.1"]
 EXPECTED = ROOT / "tests" / "golden" / "kustomize" / "edits.json"
 KUSTOMIZE = find_kustomize(TOOLS)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kustomize_cases import array, text, write
+from applications import array, text, write
 from test_kustomize_charts import ENABLE, by_hand, inflated
 from test_kustomize_charts import HELM as ENABLED_HELM
 from test_kustomize_parameters import fingerprint, generate

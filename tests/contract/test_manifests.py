@@ -34,7 +34,7 @@ from installations import (
 
 from becalm import options
 from becalm.cmp import parameters
-from becalm.config import load, private
+from becalm.config import load, looking, private
 
 
 @pytest.fixture(
@@ -298,6 +298,36 @@ def test_an_overlay_generates_the_config_map_of_rules_and_the_pod_finds_it(tmp_p
     pod = found["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]
     assert {volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume} == maps
     assert len(maps) == 2
+
+
+@pytest.mark.parametrize("version", sorted(KUBECTLS))
+def test_lookups_are_granted_as_they_are_allowed(version: str, tmp_path: Path) -> None:
+    """The component allows what the Role grants, and only becalm's own container gets the token that it is granted to."""
+    found = rendered(version, installation(tmp_path, "standard", components=("lookup",)))
+    pod = found["Deployment", "argocd-repo-server"]["spec"]["template"]["spec"]
+    valid(found["Deployment", "argocd-repo-server"])
+    account = "/var/run/secrets/kubernetes.io/serviceaccount"
+    holders = [
+        one["name"]
+        for one in pod["containers"]
+        if account in {mount["mountPath"] for mount in one["volumeMounts"]}
+    ]
+    assert holders == ["becalm"]
+    given = variables(becalm_of(pod["containers"]))
+    looking_ = looking.read(given)
+    assert looking_.policy == "live"
+    assert looking_.projects == ("shop",)
+    granted = rendered(version, tmp_path / "manifests/lookup")
+    role, binding = granted["Role", "becalm-lookup"], granted["RoleBinding", "becalm-lookup"]
+    for item in (role, binding):
+        valid(item)
+    (rule,) = role["rules"]
+    allowed = {(one.kind.rpartition("/")[2].lower() + "s", one.namespace) for one in looking_.allowed}
+    assert {(name, role["metadata"]["namespace"]) for name in rule["resources"]} == allowed
+    assert (rule["apiGroups"], rule["verbs"]) == ([""], ["get", "list"])
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "argocd-repo-server", "namespace": "argocd"}
+    ]
 
 
 def documented() -> set[str]:

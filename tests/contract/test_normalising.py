@@ -93,7 +93,7 @@ def test_the_password_is_the_same_with_and_without_rules(chart):
 def test_verify_knows_what_rules_change(chart):
     done = render("verify", chart, f"--rules={chart.parent / 'rules' / 'mine.yaml'}")
     assert done.returncode == 0, done.stderr
-    assert "stock helm's differ in 1 fields.\n3 fields are normalised by rules" in done.stdout
+    assert "stock helm's differ in 1 field.\n3 fields are normalised by rules" in done.stdout
 
 
 def test_explain_says_what_and_why(chart):

@@ -6,8 +6,7 @@ import json
 
 import pytest
 import servers
-from applications import chart_files, write
-from kustomize_cases import array, pairs, text
+from applications import array, chart_files, pairs, text, write
 from test_kustomize_charts import CHART, ENABLE, below, inflated
 from test_kustomize_parameters import fingerprint, generate
 from test_kustomize_remotes import FILE, git

@@ -15,6 +15,7 @@ from applications import HELM, write
 from becalm import pipeline
 from becalm.derive import seed
 from becalm.derive.labels import Application
+from becalm.derive.pins import Pin, made_from, text_label
 from becalm.report import report
 from becalm.sources.helm import HelmOptions
 from becalm.web.records import Record, read
@@ -308,3 +309,29 @@ def test_very_many_differences_are_cut_and_it_is_said(rendered):
     after = "".join(one.format(number, "c") for number in range(150))
     told = report(asked, replace(result, before=before, output=after))
     assert (len(told["diffs"]), told["truncated"]) == (100, True)
+
+
+def test_a_text_that_was_taken_over_is_masked(tmp_path):
+    """None of the draws that it was made of is in it any more."""
+    web = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: web
+  labels: {note: a}
+data:
+  ticket: {{ printf "%s-%s" (randAlpha 5) (randNumeric 6) }}
+"""
+    files = {"ours.yaml": RULES, "shop/Chart.yaml": FILES["Chart.yaml"], "shop/templates/web.yaml": web}
+    asked = request(write(tmp_path, files) / "shop")
+    (first, *_) = pipeline.render(asked).stabilised.draws.values()
+    study = pipeline.study(asked)
+    made = next(call.made for call in study.settled.calls if call.key == first.piece)
+    planted = "Xq7-live-ticket"
+    pins = {text_label(first.label): Pin(texts=(planted,), given=made_from(made))}
+    asked = replace(asked, pins=pins)
+    result = pipeline.render(asked)
+    assert planted in result.output
+    told = report(asked, result)
+    assert "ticket" in json.dumps(told["diffs"])
+    assert planted not in json.dumps(told)

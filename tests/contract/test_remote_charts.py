@@ -8,13 +8,9 @@ import json
 import pytest
 import servers
 import yaml
-from applications import write
+from applications import TOOLS, text, write
 
 ANY = "http://127.0.0.1:*"
-
-
-def text(name: str, value: str) -> dict:
-    return {"name": name, "string": value}
 
 
 def chart(url: str, name: str = "db", version: str = "1.2.3") -> list[dict]:
@@ -65,8 +61,6 @@ def test_a_kustomization_of_the_directory_is_built_upon_it(app, serve, repositor
 
 
 def kubectl(app):
-    from applications import TOOLS
-
     return TOOLS / "kubectl-1.37.1" / "kubectl"
 
 

@@ -88,6 +88,23 @@ def test_derive_can_be_asked_for_one_item(seed):
     assert lines[1].startswith("Secret/users/stringData.hash  bcrypt  ")
 
 
+def test_pieces_of_one_value_have_one_fingerprint(seed, tmp_path):
+    """One for each would show which digits are equal: with 16 digits that leaves 44 bits of any key."""
+    chart = tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: a\nversion: 1.0.0\n")
+    digits = '{{ range until 64 }}{{ randInt 0 16 | printf "%x" }}{{ end }}'
+    (chart / "templates" / "a.yaml").write_text(
+        f'{{{{ define "k" }}}}{digits}{{{{ end }}}}\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{k: "{{{{ include "k" . }}}}"}}\n'
+    )
+    first, other = (
+        run("derive", str(chart), seed, *more).stdout.splitlines() for more in ((), ("--epoch=2",))
+    )
+    assert len(first) == len(other) == 2
+    assert first[1].endswith(" (64 times)")
+    assert first[1].split()[2] != other[1].split()[2]
+
+
 def test_fingerprints_follow_the_value(seed):
     def fingerprint(*more: str) -> str:
         found = run("derive", "hashes", seed, "--object=Secret/users", "--key=password", *more)

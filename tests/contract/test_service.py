@@ -6,13 +6,16 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from applications import write
-from services import Sidecar, gone, is_running
+from applications import TOOLS, write
+from services import CHART, Sidecar, gone, is_running
 
+KUBECTL = TOOLS / "kubectl-1.34.5" / "kubectl"
+PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\n"
 CHANGED = {"name": "values", "string": "a: changed\n"}
 
 
@@ -94,7 +97,7 @@ def test_a_client_that_is_killed_takes_its_render_along(sidecar):
 
 def test_a_client_that_waits_can_go_away(sidecar):
     with sidecar.serving(BECALM_CONCURRENCY="1") as service:
-        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(6))
+        first = sidecar.popen(BECALM_HELM=sidecar.held_helm())
         sidecar.begun()
         before = len(list(Path(f"/proc/{service.pid}/fd").iterdir()))
         waiting = sidecar.popen(ARGOCD_APP_NAME="other")
@@ -104,6 +107,8 @@ def test_a_client_that_waits_can_go_away(sidecar):
             time.sleep(0.02)
         waiting.kill()
         waiting.communicate()
+        sidecar.renders(1)
+        sidecar.release()
         records = sidecar.renders(2)
         first.communicate(timeout=30)
     assert {one["app"]: one["outcome"] for one in records} == {"my-app": "rendered", "other": "cancelled"}
@@ -170,7 +175,7 @@ def test_a_render_that_is_late_is_given_up(sidecar):
 @pytest.mark.parametrize("places", [0, 1])
 def test_too_many_are_turned_away_at_once(sidecar, places):
     with sidecar.serving(BECALM_CONCURRENCY="1", BECALM_QUEUE=str(places)) as service:
-        first = sidecar.popen(BECALM_HELM=sidecar.slow_helm(6))
+        first = sidecar.popen(BECALM_HELM=sidecar.held_helm())
         sidecar.begun()
 
         def files() -> int:
@@ -185,6 +190,7 @@ def test_too_many_are_turned_away_at_once(sidecar, places):
         more = sidecar.generate(ARGOCD_APP_NAME="c")
         assert (more.returncode, more.stdout) == (11, ""), sidecar.log.read_text()
         assert f"{places} renders wait already; try again, or raise BECALM_CONCURRENCY" in more.stderr
+        sidecar.release()
         for one in (first, *waiting):
             one.communicate(timeout=30)
             assert one.returncode == 0
@@ -192,7 +198,7 @@ def test_too_many_are_turned_away_at_once(sidecar, places):
 
 def test_sigterm_finishes_what_was_taken(sidecar):
     service = sidecar.start()
-    client = sidecar.popen(BECALM_HELM=sidecar.slow_helm(3))
+    client = sidecar.popen(BECALM_HELM=sidecar.held_helm())
     sidecar.begun()
     service.send_signal(signal.SIGTERM)
     until = time.monotonic() + 10
@@ -201,6 +207,7 @@ def test_sigterm_finishes_what_was_taken(sidecar):
         time.sleep(0.01)
     late = sidecar.generate()
     assert late.returncode == 0
+    sidecar.release()
     out, err = client.communicate(timeout=30)
     assert (client.returncode, err, out) == (0, "", late.stdout)
     assert service.wait(10) == 0
@@ -220,14 +227,7 @@ def test_a_socket_in_a_directory_of_others_is_not_used(sidecar, mode):
     directory = Path(sidecar.env["BECALM_SOCKET"]).parent
     directory.mkdir()
     directory.chmod(mode)
-    done = subprocess.run(
-        sidecar.argv("serve"),
-        env=sidecar.env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = sidecar.refusal()
     assert done.returncode == 2
     assert "the directory is open to others; give the socket a directory of its own" in done.stderr
     if mode & 0o022:
@@ -239,14 +239,7 @@ def test_a_socket_in_a_directory_of_others_is_not_used(sidecar, mode):
 
 def test_a_second_service_is_refused(sidecar):
     with sidecar.serving():
-        done = subprocess.run(
-            sidecar.argv("serve"),
-            env=sidecar.env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = sidecar.refusal()
         assert done.returncode == 2
         assert "another service listens there" in done.stderr
         assert sidecar.generate().returncode == 0
@@ -280,7 +273,7 @@ def test_memory_and_files_stay_as_they_are(sidecar):
             return int(status.partition("VmRSS:")[2].split()[0])
 
         first = resident()
-        for number in range(6):
+        for number in range(4):
             values = {"name": "values", "string": f"a: {number}\n"}
             assert sidecar.generate(values, BECALM_RULES="-all").returncode == 0
         assert resident() < first + 4096
@@ -297,14 +290,7 @@ def test_memory_and_files_stay_as_they_are(sidecar):
     ],
 )
 def test_settings_that_are_wrong_are_said(sidecar, name, value, words):
-    done = subprocess.run(
-        sidecar.argv("serve"),
-        env={**sidecar.env, name: value},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = sidecar.refusal(**{name: value})
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
 
@@ -362,3 +348,101 @@ def test_the_sidecar_lives_and_ends_with_both(sidecar):
     )
     assert done.returncode == 4
     assert "/nowhere: argocd-cmp-server is not there; mount Argo CD's volume var-files" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["signal", "crash"])
+def test_a_cmp_server_that_never_ends_by_itself_holds_nothing_up(sidecar, how):
+    """argocd-cmp-server removes its socket on SIGTERM and runs on, so until it is started again nothing is rendered."""
+    server = sidecar.top / "argocd-cmp-server"
+    server.write_text(
+        f"#!{sys.executable}\nimport signal, time\nsignal.signal(signal.SIGTERM, lambda *_: None)\n"
+        f"open({str(sidecar.top / 'server')!r}, 'w').close()\nwhile True: time.sleep(0.2)\n"
+    )
+    server.chmod(0o755)
+    with sidecar.log.open("wb") as log:
+        env = {**sidecar.env, "BECALM_CMP_SERVER": str(server)}
+        running = subprocess.Popen(sidecar.argv("sidecar"), env=env, stderr=log)
+    until = time.monotonic() + 30
+    while not (
+        (sidecar.top / "server").exists() and any("ready" in one.values() for one in sidecar.records())
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    children = [
+        int(pid) for pid in Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    ]
+    started = time.monotonic()
+    if how == "signal":
+        running.send_signal(signal.SIGTERM)
+    else:
+        (service,) = [pid for pid in children if b"serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(service, signal.SIGKILL)
+    assert running.wait(40) == (0 if how == "signal" else 5)
+    assert time.monotonic() - started < 15
+    assert gone(children, 1)
+
+
+OPEN = {
+    "the directory": ("cache", "is open to others (mode 0755)"),
+    "what is in it": ("cache/renders", "is open to others (mode 0755)"),
+    "a file": ("file", "cannot be made or opened: File exists"),
+}
+
+
+@pytest.mark.parametrize("place", OPEN)
+def test_a_cache_that_is_not_becalms_alone_is_told_at_the_start_and_by_each_render(sidecar, place):
+    name, why = OPEN[place]
+    path = sidecar.top / name
+    if place == "a file":
+        path.touch()
+    else:
+        (sidecar.top / "cache" / "renders").mkdir(mode=0o700, parents=True)
+        (sidecar.top / "cache").chmod(0o700)
+        path.chmod(0o755)
+    told = (
+        f"BECALM_CACHE_DIR: {path} {why}, so nothing is kept there; "
+        "name a directory that is becalm's alone (mode 0700), or set it to off"
+    )
+    directory = str(sidecar.top / name.partition("/")[0])
+    with sidecar.serving(BECALM_CACHE_DIR=directory):
+        for number in range(2):
+            done = sidecar.generate(BECALM_CACHE_DIR=directory)
+            assert (done.returncode, done.stderr) == (0, f"Warning: {told}\n")
+            assert [one["warnings"] for one in sidecar.renders(number + 1)] == [1] * (number + 1)
+        starts = [one["error"] for one in sidecar.records() if one.get("service") == "the cache is not used"]
+    assert starts == [told]
+
+
+def test_a_cache_of_becalms_alone_is_not_spoken_of(sidecar):
+    with sidecar.serving():
+        assert sidecar.generate().stderr == ""
+    with sidecar.serving(BECALM_CACHE_DIR="off"):
+        assert sidecar.generate(BECALM_CACHE_DIR="off").stderr == ""
+    assert "the cache is not used" not in sidecar.log.read_text()
+
+
+def test_the_record_tells_seconds_of_each_stage(sidecar):
+    write(sidecar.root / "apps/plain", {"Chart.yaml": CHART["Chart.yaml"], "templates/a.yaml": PLAIN})
+    write(sidecar.root / "apps/overlay", {"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": PLAIN})
+    write(sidecar.root / "apps/wrong", {"Chart.yaml": CHART["Chart.yaml"], "templates/a.yaml": '{{ fail "no" }}'})  # fmt: skip
+    with sidecar.serving(BECALM_KUSTOMIZE=str(KUBECTL)):
+        for number, name in enumerate(("web", "web", "plain", "overlay", "wrong")):
+            sidecar.app = sidecar.root / "apps" / name
+            done = sidecar.generate(ARGOCD_APP_SOURCE_PATH=f"apps/{name}")
+            assert done.returncode == (5 if name == "wrong" else 0), done.stderr
+            found = sidecar.renders(number + 1)
+    around, after = ["queue", "cache"], ["normalise", "report", "render"]
+    assert [list(one["stages"]) for one in found] == [
+        [*around, "source", "survey", "settle", "replay", *after],
+        [*around, "render"],
+        [*around, "source", "helm", *after],
+        [*around, "kustomize", *after],
+        [*around, "source", "helm", "render"],
+    ]
+    for one in found:
+        stages = one["stages"]
+        inner = sum(seconds for name, seconds in stages.items() if name not in ("queue", "report", "render"))
+        assert 0 < inner <= stages["render"] + 0.01
+    assert found[0]["stages"]["survey"] > 0.01  # helm ran
+    # What failed tells what it was.
+    assert [one["source"] for one in found] == ["helm", "helm", "helm", "kustomize", "helm"]

@@ -1,13 +1,14 @@
 """A stand-in for argocd-cmp-server: how Argo CD hands a source to a plugin, runs its commands, and reads what they print.
 
-After cmpserver/plugin/plugin.go, util/cmp/stream.go, util/io/files/tar.go and util/kube: a tar of the repository, a
-directory of a random name for each call, files of mode 0644, the process environment and the application's after it, no
-input, a process group, and at the deadline SIGKILL for the process, SIGTERM for the group and SIGKILL five seconds later.
+After cmpserver/plugin/plugin.go and config.go, util/cmp/stream.go, util/io/files/tar.go. gRPC is left out: a call is a
+method. What the repo-server does before (`pack`) and after (`go_output`) is here as well.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
+import hashlib
 import io
 import json
 import os
@@ -15,111 +16,208 @@ import shutil
 import signal
 import subprocess
 import tarfile
-import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import go_output
 import yaml
 
 GRACE = 5.0
+#: The command's time ends before the call's.
+HEADROOM = 0.1
 
 
 class CallError(Exception):
     """What the UI shows."""
 
 
-@dataclass
 class CmpServer:
-    """`command` begins a plugin's commands; `environment` is that of the container."""
+    """One plugin's server.
 
-    work: Path
-    command: Sequence[str]
-    environment: Mapping[str, str]
-    deadline: float = 60.0
-    groups: list[int] = field(default_factory=list)
+    Args:
+        config: the directory with plugin.yaml, which is read once.
+        temporary: TMPDIR; the directory of calls in it is made anew.
+        environment: of the container, which commands get with the application's variables after it.
+        command: stands for `becalm` in plugin.yaml.
+        deadline: of a call, in seconds.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        temporary: Path,
+        environment: Mapping[str, str],
+        command: Sequence[str],
+        deadline: float = 60.0,
+    ) -> None:
+        found = yaml.safe_load((config / "plugin.yaml").read_text())
+        if found.get("kind") != "ConfigManagementPlugin" or not found["metadata"].get("name"):
+            raise CallError("invalid plugin configuration file")
+        self.spec = found["spec"]
+        if not self.spec["generate"].get("command"):
+            raise CallError("invalid plugin configuration file. spec.generate command should be non-empty")
+        version = self.spec.get("version")
+        self.name = f"{found['metadata']['name']}-{version}" if version else found["metadata"]["name"]
+        self.environment, self.command, self.deadline = dict(environment), list(command), deadline
+        self.groups: list[int] = []
+        self.logged: list[bytes] = []
+        self.work = temporary / "_cmp_server"
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir(mode=0o700)
 
     def discover(self, archive: bytes, path: str, variables: Mapping[str, str] | None = None) -> bool:
-        """Whether the plugin takes the source: it prints something."""
-        return bool(self._call(archive, path, ["discover"], variables or {}))
+        """Whether the plugin takes the source: the first kind of discovery that is there decides alone."""
+        given = self.spec.get("discover") or {}
+        with self._call(archive, path) as directory:
+            if given.get("fileName"):
+                return any(directory.glob(given["fileName"]))
+            find = given.get("find") or {}
+            if find.get("glob"):
+                return any(directory.glob(find["glob"]))
+            if find.get("command"):
+                return bool(self._run(find, directory, variables or {}))
+        raise CallError("no discovery is configured")
 
     def parameters(self, archive: bytes, path: str, variables: Mapping[str, str]) -> list[dict]:
-        return json.loads(self._call(archive, path, ["parameters", "--dynamic"], variables))
+        given = self.spec.get("parameters") or {}
+        found: list[dict] = []
+        with self._call(archive, path) as directory:
+            if (given.get("dynamic") or {}).get("command"):
+                found = json.loads(self._run(given["dynamic"], directory, variables))
+                assert isinstance(found, list)
+        return [*found, *given.get("static", ())]
 
     def generate(self, archive: bytes, path: str, variables: Mapping[str, str]) -> list[dict[str, Any]]:
-        return manifests(self._call(archive, path, ["generate"], variables))
+        with self._call(archive, path) as directory:
+            if (self.spec.get("init") or {}).get("command"):
+                self._run(self.spec["init"], directory, variables)
+            output = self._run(self.spec["generate"], directory, variables)
+        try:
+            return go_output.objects(output)
+        except go_output.OutputError as error:
+            raise CallError(f"failed to unmarshal manifest: {error}") from error
 
-    def _call(self, archive: bytes, path: str, words: Sequence[str], variables: Mapping[str, str]) -> str:
+    @contextlib.contextmanager
+    def _call(self, archive: bytes, path: str):
+        """The application's directory in a fresh one of a random name, which is gone afterwards."""
+        metadata = {"checksum": hashlib.sha256(archive).hexdigest(), "size": len(archive)}
         directory = self.work / str(uuid.uuid4())
         directory.mkdir(mode=0o755)
         try:
-            extract(archive, directory)
-            return self._run([*self.command, *words], directory / path, {**self.environment, **variables})
+            tgz = directory / f"{uuid.uuid4()}.tar.gz"
+            tgz.write_bytes(archive)
+            if hashlib.sha256(tgz.read_bytes()).hexdigest() != metadata["checksum"]:
+                raise CallError("mismatched checksum")
+            extract(tgz.read_bytes(), directory, keep_modes=bool(self.spec.get("preserveFileMode")))
+            tgz.unlink()
+            app = Path(os.path.normpath(directory / path))
+            if not str(app).startswith(str(directory)):
+                raise CallError("illegal appPath: out of workDir bound")
+            yield app
         finally:
             shutil.rmtree(directory)
 
-    def _run(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> str:
+    def _run(self, given: Mapping[str, Any], cwd: Path, variables: Mapping[str, str]) -> bytes:
+        words = [*given["command"], *given.get("args", ())]
+        argv = [*(self.command if words[0] == "becalm" else words[:1]), *words[1:]]
+        environment = {**self.environment, **{name: value for name, value in variables.items() if name}}
         child = subprocess.Popen(
-            argv, cwd=cwd, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            process_group=0, text=True,
+            argv, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            process_group=0,
         )  # fmt: skip
         self.groups.append(child.pid)
+        shown = " ".join(words)
         try:
-            out, err = child.communicate(timeout=self.deadline)
+            out, err = child.communicate(timeout=self.deadline - HEADROOM)
         except subprocess.TimeoutExpired:
+            # CommandContext kills the direct child; then the group is told to end, and killed five seconds later.
             child.kill()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGTERM)
+            _signal(child.pid, signal.SIGTERM)
             try:
-                out, err = child.communicate(timeout=GRACE)
+                _, err = child.communicate(timeout=GRACE)
             except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                out, err = child.communicate()
-            raise CallError(f"`{argv[0]}` failed timeout after {self.deadline:g}s: {err}") from None
+                _signal(child.pid, signal.SIGKILL)
+                _, err = child.communicate()
+            raise CallError(f"`{shown}` failed timeout after {self.deadline:g}s: {_text(err)}") from None
         if child.returncode != 0:
-            raise CallError(f"`{argv[0]}` failed exit status {child.returncode}: {err}")
-        return out.removesuffix("\n")
+            raise CallError(f"`{shown}` failed exit status {child.returncode}: {_text(err)}")
+        self.logged.append(err)
+        return out
 
 
-def pack(root: Path, *, git: bool = True) -> bytes:
-    """A repository as the repo-server sends it."""
-    out = io.BytesIO()
+def _signal(group: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def pack(root: Path, exclusions: Sequence[str] = ()) -> bytes:
+    """A repository as the repo-server sends it.
+
+    Args:
+        root: its directory.
+        exclusions: Go's globs against paths from the root (`reposerver.plugin.tar.exclusions`); a directory that fits is
+            left out with all in it. `.git` is sent where none says otherwise.
+    """
+    out, files = io.BytesIO(), 0
     with tarfile.open(fileobj=out, mode="w:gz", compresslevel=1) as archive:
-        for path in sorted(root.rglob("*")):
-            name = path.relative_to(root)
-            if name.parts[0] == ".git" and not git:
-                continue
-            if path.is_symlink() or path.is_file() or path.is_dir():
-                archive.add(path, arcname=str(name), recursive=False)
+        for directory, below, names in os.walk(root):
+            here = Path(directory).relative_to(root)
+            links = [name for name in below if (root / here / name).is_symlink()]
+            below[:] = sorted(
+                name for name in below if name not in links and not _excluded(here / name, exclusions)
+            )
+            for name in below:
+                archive.add(root / here / name, arcname=str(here / name), recursive=False)
+            for name in sorted([*links, *names]):
+                path = here / name
+                if _excluded(path, exclusions):
+                    continue
+                if (root / path).is_symlink():
+                    _stays(path, (root / path).readlink())
+                elif (root / path).is_file():
+                    files += 1
+                else:
+                    continue  # sockets, devices and the like are not sent
+                archive.add(root / path, arcname=str(path), recursive=False)
+    if not files:
+        raise CallError("no files to send")
     return out.getvalue()
 
 
-def extract(archive: bytes, directory: Path) -> None:
+def _excluded(path: Path, patterns: Sequence[str]) -> bool:
+    """filepath.Match: a star does not go over a slash."""
+    return any(
+        len(path.parts) == len(PurePosixPath(pattern).parts)
+        and all(map(fnmatch.fnmatchcase, path.parts, PurePosixPath(pattern).parts))
+        for pattern in patterns
+    )
+
+
+def _stays(path: Path, target: Path) -> None:
+    """Links that are absolute or lead out of what is sent are refused."""
+    if target.is_absolute() or os.path.normpath(path.parent / target).startswith(".."):
+        raise CallError(f"illegal filepath in symlink: {path}")
+
+
+def extract(archive: bytes, directory: Path, *, keep_modes: bool = False) -> None:
+    """As Untgz: modes 0644 and 0755 unless they are to be kept, and the time is now."""
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as found:
         for entry in found:
             target = directory / entry.name
-            target.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             if entry.isdir():
                 target.mkdir(mode=0o755, exist_ok=True)
             elif entry.issym():
+                _stays(Path(entry.name), Path(entry.linkname))
                 target.symlink_to(entry.linkname)
             else:
-                target.write_bytes(found.extractfile(entry).read())
-                target.chmod(0o644)
-                os.utime(target, (time.time(), time.time()))
-
-
-def manifests(text: str) -> list[dict[str, Any]]:
-    """The objects of a plugin's output; what Argo CD refuses is an error here as well."""
-    found = []
-    for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
-        if document is None:
-            continue
-        if not isinstance(document, dict) or not document.get("kind"):
-            raise CallError("Object 'Kind' is missing")
-        items = document.get("items")
-        found += items if isinstance(items, list) else [document]
-    return found
+                content = found.extractfile(entry)
+                assert content is not None
+                target.write_bytes(content.read())
+                target.chmod(entry.mode & 0o777 if keep_modes else 0o644)

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from becalm.answers import key as keys
+from becalm.answers import quoting
 from becalm.answers.key import Key
 from becalm.answers.store import Entry, Store
+from becalm.errors import ToolFailedError
 from becalm.pipeline import Request, Result, render
 from becalm.report import report
+from becalm.stages import Stopwatch
 
 _DAY = 86_400
 #: Entries of charts without certificates end as well, so that nothing lies about for ever.
@@ -31,24 +34,38 @@ class Answer:
     finish: Callable[[], dict[str, Any]]
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request, stopwatch: Stopwatch | None = None) -> Answer:
     """Render, or find what was rendered from the same inputs.
+
+    Args:
+        request: what to render.
+        stopwatch: measures the stages, that of `finish` as well.
 
     Raises:
         PluginError: as `pipeline.render`. Errors are never kept.
     """
-    store = Store(request.keeping, request.seed)
-    key = keys.of(request) if store.keeps else None
-    found = None if key is None else store.get(key.digest, at=request.at)
+    watch = stopwatch or Stopwatch()
+    with watch.of("cache"):
+        store = Store(request.keeping, request.seed)
+        key = keys.of(request) if store.keeps else None
+        found = None if key is None else store.get(key.digest, at=request.at)
     if found is not None:
-        return _kept(found)
-    result = render(request)
+        return _kept(found, store.complaints)
+    try:
+        result = render(request, watch)
+    except ToolFailedError as error:
+        error.guarded_line = quoting.without_values(error.first_line(), request)
+        raise
     own = tuple(warned.line() for warned in (*result.warnings, *result.notices))
 
     def finish() -> dict[str, Any]:
+        with watch.of("report"):
+            return finished()
+
+    def finished() -> dict[str, Any]:
         told = {**report(request, result), "outcome": "rendered", "warnings": list(own)}
         seconds = 0 if key is None else _seconds(request, result, key)
-        if key is not None and seconds > 0:
+        if key is not None and seconds > 0 and _is_unchanged(request, key):
             content = json.dumps([result.output, told], ensure_ascii=False)
             store.put(key.digest, Entry(made=request.at, until=request.at + seconds, content=content))
         # What was wrong with the cache is told once, and not kept.
@@ -57,17 +74,27 @@ def answer(request: Request) -> Answer:
     return Answer(output=result.output, warnings=(*own, *store.complaints), finish=finish)
 
 
-def _kept(entry: Entry) -> Answer:
+def _is_unchanged(request: Request, key: Key) -> bool:
+    """Whether what was rendered is of the inputs that the key was made of; a ConfigMap can be replaced in between."""
+    try:
+        return keys.operators(request) == key.operators
+    except OSError:
+        return False
+
+
+def _kept(entry: Entry, complaints: tuple[str, ...]) -> Answer:
     output, record = json.loads(entry.content)
+    warnings = [*record["warnings"], *complaints]
     # Nothing ran for it.
-    told = {**record, "outcome": "cached", "runs": 0}
-    return Answer(output=output, warnings=tuple(record["warnings"]), finish=lambda: told)
+    told = {**record, "outcome": "cached", "runs": 0, "warnings": warnings}
+    return Answer(output=output, warnings=tuple(warnings), finish=lambda: told)
 
 
 def _seconds(request: Request, result: Result, key: Key) -> int:
     """How long an answer is right from now on."""
     is_live = request.looking.policy == "live" and bool(result.lookups)
-    if result.warnings or key.may_change or is_live:
-        return min(request.keeping.unpinned, _LONGEST)
+    is_unpinned = bool(result.warnings) or key.may_change or result.charts.fetched or is_live
     changes = [issued.window.change - request.at for issued in result.issued.values()]
-    return min([*changes, _LONGEST])
+    if result.charts.change is not None:
+        changes.append(result.charts.change - request.at)
+    return min([*changes, request.keeping.unpinned if is_unpinned else _LONGEST, _LONGEST])

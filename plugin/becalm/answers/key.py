@@ -12,18 +12,19 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-from becalm import __version__
+from becalm import __version__, overlays
 from becalm.errors import PluginError
+from becalm.manifests import yamlio
 from becalm.pipeline import Request
-from becalm.sources import components, detect, kustomization
-from becalm.sources.chart import label
-from becalm.sources.edits import edited
+from becalm.sources import detect, kustomization, kustomize
+from becalm.sources import tree as charts
 from becalm.stabilise.recorded import NAME as LOOKUPS
 
 _SCHEME = "becalm answer key 1"
@@ -35,17 +36,27 @@ _LEFT_OUT = frozenset((
     "variables", "tool", "options", "remote", "parameters", "git", "lookups",
 ))  # fmt: skip
 _PACKAGE = Path(__file__).resolve().parents[1]
+#: Libraries that write parts of the output.
+_LIBRARIES = ("PyYAML", "bcrypt", "cryptography", "gmpy2")
+#: Files that say where the dependencies of a chart are.
+_REQUIREMENTS = ("Chart.yaml", "requirements.yaml", "Chart.lock", "requirements.lock")
+#: Without one of these signs no YAML file can name a path in `.git`: it is written out, escaped or tagged.
+_NAMES_GIT = (b".git", b"\\", b"!")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A digest of 32 bytes, and whether an input is on a server where it may change."""
+    """A digest of 32 bytes, and whether an input is on a server where it may change.
+
+    `operators` is the digest of the operator's files alone.
+    """
 
     digest: bytes
+    operators: bytes
     may_change: bool
 
 
-class _UnfitError(Exception):
+class _UnfitError(OSError):
     """The inputs cannot be told, or there are too many of them."""
 
 
@@ -56,10 +67,12 @@ def of(request: Request) -> Key | None:
     """
     digest = _Digest()
     try:
+        own_files = operators(request)
+        digest.add(own_files)
         may_change = _inputs(request, digest)
     except (_UnfitError, PluginError, OSError):
         return None
-    return Key(digest=digest.end(), may_change=may_change)
+    return Key(digest=digest.end(), operators=own_files, may_change=may_change)
 
 
 def _inputs(request: Request, digest: _Digest) -> bool:
@@ -71,7 +84,7 @@ def _inputs(request: Request, digest: _Digest) -> bool:
     digest.value(given)
     digest.program(request.helm, request.path)
     options = request.options
-    for path in (*request.rule_files, *request.definitions, *options.values):
+    for path in options.values:
         digest.file(path)
     digest.value({**_plain(options), "values": len(options.values), "set_files": ()})
     for item in options.set_files:
@@ -89,14 +102,18 @@ def _source(request: Request, digest: _Digest) -> bool:
         (network.allowed, network.values_urls, network.pass_credentials, request.application.project)
     )
     may_change = False
+    # An alias of a repository (`@name`) means what these say.
+    for place in (network.repository_config, network.repositories):
+        digest.add("") if place is None else digest.tree(place)
     if kind in ("helm", "chain") and remote.chart is None:
         chart = remote.path or request.chart
         digest.tree(chart)
-        if chart.is_dir() and b"file://" in _dependencies(chart):
+        if chart.is_dir() and _has_local_dependencies(chart):
             digest.tree(request.root or chart)
     if request.chart.is_dir():
         digest.optional(request.chart / ".becalm.yaml")
         digest.optional(request.chart / LOOKUPS)
+    digest.optional(request.pins_file)
     if kind in ("kustomize", "chain"):
         may_change = _kustomization(request, digest)
     if kind == "directory":
@@ -104,38 +121,67 @@ def _source(request: Request, digest: _Digest) -> bool:
     return may_change
 
 
-def _dependencies(chart: Path) -> bytes:
-    names = ("Chart.yaml", "requirements.yaml")
-    return b"".join((chart / name).read_bytes() for name in names if (chart / name).is_file())
+def operators(request: Request) -> bytes:
+    """The digest of the operator's files that a render reads late, and that may be replaced while it runs.
+
+    Raises:
+        OSError: one cannot be read, or is no file.
+    """
+    digest = _Digest()
+    for files in (request.rule_files, request.definitions):
+        digest.add(str(len(files)))
+        for path in files:
+            digest.file(path)
+    return digest.end()
+
+
+def _has_local_dependencies(chart: Path) -> bool:
+    """Whether a file names a directory of the repository, however that is spelled.
+
+    Raises:
+        PluginError: a file is not YAML.
+    """
+    for name in _REQUIREMENTS:
+        if (chart / name).is_file():
+            value = yamlio.load((chart / name).read_bytes().decode("utf-8", "replace"), where=name)
+            entries = value.get("dependencies") if isinstance(value, dict) else None
+            for entry in entries if isinstance(entries, list) else ():
+                if isinstance(entry, dict) and str(entry.get("repository")).startswith("file://"):
+                    return True
+    return False
 
 
 def _kustomization(request: Request, digest: _Digest) -> bool:
     """The files that a Kustomization reads; whether some are on servers."""
     tool = request.tool
     digest.value((tool.build_options, tool.protocols, tool.helm_command))
-    digest.program(tool.binary or _first(request.path), request.path)
-    root = Path(os.path.realpath(request.root or detect.repository(request.chart)))
-    app = Path(os.path.realpath(request.chart))
-    where = label(app, root)
-    original = kustomization.read(app, where)
-    found = components.found(request.kustomize, app=app, root=root)
-    content = edited(original, request.kustomize, found)
-    seen = kustomization.reachable(app, root, content, where, reads_anything=tool.reads_anything)
-    if seen.has_charts:
-        # becalm-helm does not tell when a certificate in such a chart changes.
+    digest.program(kustomize.program(tool, request.path), request.path)
+    where = request.path_name
+    found = overlays.opened(request.chart, request.repository, where, request.kustomize)
+    app, root = found.app, found.root
+    seen = kustomization.reachable(app, root, found.content, where, reads_anything=tool.reads_anything)
+    may_inflate = seen.has_charts or seen.has_remotes or not seen.sees_all
+    if tool.inflates and tool.helm_command and may_inflate:
+        # Only becalm-helm tells when a certificate changes, and what it fetches.
         raise _UnfitError
-    if seen.files is None:
-        digest.tree(root)
+    if not seen.sees_all:
+        digest.tree(root, has_git=_may_name_git(seen.files, root))
         return seen.has_remotes
     digest.add(app.relative_to(root).as_posix())
+    for name, path in seen.named:
+        # Two links that change places leave the files as they are.
+        digest.add(name, path.relative_to(root).as_posix())
     for path in seen.files:
         digest.add(path.relative_to(root).as_posix())
         digest.optional(path)
     return seen.has_remotes
 
 
-def _first(path: str) -> str:
-    return next((name for name in ("kustomize", "kubectl") if shutil.which(name, path=path)), "kustomize")
+def _may_name_git(files: Iterable[Path], root: Path) -> bool:
+    """Whether a generator of a kustomization at the repository's root may read Git's own files."""
+    at_root = any(path.parent == root and path.name in detect.KUSTOMIZATIONS for path in files)
+    texts = (path.read_bytes() for path in files if at_root and path.is_file())
+    return any(sign in text for text in texts for sign in _NAMES_GIT)
 
 
 class _Digest:
@@ -191,23 +237,26 @@ class _Digest:
         self._count(state.st_size)
         self.add("file", path.read_bytes())
 
-    def tree(self, path: Path, *, is_deep: bool = True) -> None:
-        """A file, or all files of a directory by name; the history of Git is left out."""
+    def tree(self, path: Path, *, is_deep: bool = True, has_git: bool = False) -> None:
+        """A file, or all files of a directory by name.
+
+        The history of Git is left out, where it is not asked for and no chart that holds it shows it to templates.
+        """
         if not path.is_dir():
             self.file(path)
             return
-        self._directory(path, is_deep=is_deep, above=())
+        self._directory(path, is_deep=is_deep, has_git=has_git, above=())
 
-    def _directory(self, path: Path, *, is_deep: bool, above: tuple[str, ...]) -> None:
+    def _directory(self, path: Path, *, is_deep: bool, has_git: bool, above: tuple[str, ...]) -> None:
         real = os.path.realpath(path)
         if real in above:
             raise _UnfitError
         self.add("directory")
         for entry in _entries(path):
             if entry.is_dir():
-                if is_deep and entry.name != ".git":
+                if is_deep and (entry.name != ".git" or has_git or any(map(_shows_git, (*above, real)))):
                     self.add(entry.name)
-                    self._directory(Path(entry.path), is_deep=True, above=(*above, real))
+                    self._directory(Path(entry.path), is_deep=True, has_git=has_git, above=(*above, real))
             elif entry.is_file():
                 self.add(entry.name)
                 self.file(Path(entry.path))
@@ -225,6 +274,14 @@ class _Digest:
 def _entries(path: Path) -> Iterable[os.DirEntry[str]]:
     with os.scandir(path) as found:
         return sorted(found, key=lambda entry: entry.name)
+
+
+def _shows_git(directory: str) -> bool:
+    """Whether a directory is a chart whose `.helmignore` does not keep `.git` from its templates."""
+    top = Path(directory)
+    if not (top / detect.CHART).is_file():
+        return False
+    return not charts.rules(top, top, top.name).ignores(".git", is_dir=True)
 
 
 def _plain(value: object) -> dict[str, object]:
@@ -245,10 +302,14 @@ def _content(path: str, size: int, mtime: int, inode: int) -> bytes:  # noqa: AR
 
 @cache
 def own() -> bytes:
-    """Becalm's own files: a version that is being worked on has one number for many contents."""
-    digest = hashlib.sha256()
+    """Becalm's own files, and what it runs on: a version that is being worked on has one number for many contents."""
+    from importlib import metadata  # noqa: PLC0415  # takes long to load; the service has it
+
+    digest = hashlib.sha256(f"{sys.version}\n".encode())
+    for name in _LIBRARIES:
+        digest.update(f"{name} {metadata.version(name)}\n".encode())
     for path in sorted(_PACKAGE.rglob("*")):
-        if path.suffix in (".py", ".json", ".yaml", ".tpl", ".toml") and path.is_file():
+        if path.suffix != ".pyc" and path.is_file():
             data = path.read_bytes()
             digest.update(f"{path.relative_to(_PACKAGE)} {len(data)}\n".encode() + data)
     return digest.digest()

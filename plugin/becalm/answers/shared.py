@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -13,28 +14,42 @@ _PREFIX = "becalm:answer:"
 #: Of one entry: Redis holds everybody's in memory.
 _LARGEST = 16 * 1024 * 1024
 _SECONDS = 0.5
+#: Of one question in all: the former is for each piece, and pieces may be single bytes.
+_SECONDS_IN_ALL = 2.0
 
 
 def get(keeping: Keeping, name: str) -> bytes | None:
     """An entry's bytes, if it is there."""
     if not keeping.redis:
         return None
-    redis = _library()
-
-    with suppress(redis.RedisError, OSError):
-        found: Any = _client(keeping).get(_PREFIX + name)
-        return found if isinstance(found, bytes) else None
-    return None
+    client = _client(keeping)
+    found = _in_time(lambda: client.get(_PREFIX + name))
+    return found if isinstance(found, bytes) else None
 
 
 def put(keeping: Keeping, name: str, data: bytes, *, seconds: int) -> None:
     """Keep an entry for so long; where that fails, it is not kept."""
     if not keeping.redis or len(data) > _LARGEST:
         return
-    redis = _library()
+    client = _client(keeping)
+    _in_time(lambda: client.set(_PREFIX + name, data, ex=max(seconds, 1)))
 
-    with suppress(redis.RedisError, OSError):
-        _client(keeping).set(_PREFIX + name, data, ex=max(seconds, 1))
+
+def _in_time(ask: Callable[[], Any]) -> Any:
+    """What is answered in time; None where nothing is, or what is no answer."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(ask())
+        except Exception:  # noqa: BLE001  # what answers may be anything: the library has no one error for nonsense
+            return
+
+    # Nobody waits for it when the process ends.
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_SECONDS_IN_ALL)
+    return found[0] if found else None
 
 
 def _library() -> Any:

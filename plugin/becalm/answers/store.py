@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import zlib
 from contextlib import suppress
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 _SCHEME = b"becalm answers 1"
 _LARGEST = 256 * 1024 * 1024
 _TIMES = 16
+_RENDERS = "renders"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,20 @@ class Entry:
     made: int
     until: int
     content: str = field(repr=False)
+
+
+def unfit(keeping: Keeping) -> str:
+    """Why nothing is kept in the cache's directory, and what to do, in one line; "" where it is used or none is wanted."""
+    if keeping.directory is None:
+        return ""
+    for directory in (keeping.directory, keeping.directory / _RENDERS):
+        why = private.trouble(directory)
+        if why:
+            return (
+                f"BECALM_CACHE_DIR: {directory} {why}, so nothing is kept there; "
+                "name a directory that is becalm's alone (mode 0700), or set it to off"
+            )
+    return ""
 
 
 class Store:
@@ -54,9 +68,11 @@ class Store:
         self.complaints: tuple[str, ...] = ()
         if seed is None or keeping.directory is None:
             return
-        directory = keeping.directory / "renders"
-        if private.is_private(keeping.directory) and private.is_private(directory):
-            self._directory = directory
+        why = unfit(keeping)
+        if why:
+            self.complaints = (why,)
+        else:
+            self._directory = keeping.directory / _RENDERS
 
     @property
     def keeps(self) -> bool:
@@ -106,7 +122,6 @@ class Store:
         made, until = (int.from_bytes(part, "big") for part in (times[:8], times[8:]))
         try:
             content = zlib.decompress(self._cipher().decrypt(sealed, [name.encode(), times])).decode()
-            json.loads(content)
         except (InvalidTag, ValueError, zlib.error):
             self.complaints += (f"an entry of {where} was damaged, and is made anew",)
             return None
@@ -120,4 +135,4 @@ class Store:
             private.write(self._directory / name, data)
             # Names are spread evenly: one write in sixteen looks whether there is too much.
             if name[0] == "0":
-                private.prune(self._directory, self._keeping.bytes)
+                private.prune(self._directory, most_bytes=self._keeping.bytes)

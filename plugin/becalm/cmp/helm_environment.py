@@ -14,11 +14,17 @@ _GIT = (
     "ARGOCD_APP_SOURCE_REPO_URL",
 )  # fmt: skip
 _PREFIXES = ("ARGOCD_APP_", "ARGOCD_ENV_", "KUBE_", "BECALM_")
+#: Of a cache that what renders charts for Kustomize does not ask, with its password.
+_NOT_NEEDED = ("BECALM_REDIS_",)
 
 
 def passed(variables: Mapping[str, str]) -> dict[str, str]:
     """Of all variables, those that `generate` reads: Argo CD's of the application, and becalm's own."""
-    return {name: value for name, value in variables.items() if name.startswith(_PREFIXES)}
+    return {
+        name: value
+        for name, value in variables.items()
+        if name.startswith(_PREFIXES) and not name.startswith(_NOT_NEEDED)
+    }
 
 
 def git(variables: Mapping[str, str]) -> dict[str, str]:

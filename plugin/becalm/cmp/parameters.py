@@ -179,12 +179,19 @@ def from_file(path: Path) -> Parameters:
             one["plugin"] for one in sources if isinstance(one, dict) and isinstance(one.get("plugin"), dict)
         ]
         if value.get("kind") != "Application" or not plugins:
-            raise ConfigError(
-                "the file is neither a list of parameters nor an Application with a plugin", where=where,
-                hint="write what is below spec.source.plugin.parameters",
-            )  # fmt: skip
+            raise _no_parameters(where)
         value = plugins[0].get("parameters")
+    elif not isinstance(value, list):
+        raise _no_parameters(where)
     return read(json.dumps(value))
+
+
+def _no_parameters(where: str) -> ConfigError:
+    return ConfigError(
+        "the file is neither a list of parameters nor an Application with a plugin",
+        where=where,
+        hint="write what is below spec.source.plugin.parameters",
+    )
 
 
 def _chart(found: Mapping[str, Any]) -> ChartParameters:
@@ -284,6 +291,8 @@ def _check(found: Mapping[str, Any]) -> None:
     if first.validator == "pattern":
         # Names and versions; what may be a secret has no pattern.
         raise ConfigError(f"{str(first.instance)[:_SHOWN]!r} is not allowed", where=place, hint=example)
+    if first.validator == "type" and limit == "string":
+        raise ConfigError("the value is no string", where=place, hint=f"put it in quotes, {example}")
     # The value itself may be a secret, and long; its limit says enough.
     raise ConfigError(
         f"the value does not fit: {first.validator} {str(limit)[:_SHOWN]}",

@@ -35,6 +35,11 @@ def flag(variables: Mapping[str, str], name: str) -> bool:
     return value == "true"
 
 
+def words(text: str) -> tuple[str, ...]:
+    """The words of a list that is separated by blanks, lines or commas."""
+    return tuple(text.replace(",", " ").split())
+
+
 def number(variables: Mapping[str, str], name: str, usual: int, *, least: int = 0) -> int:
     """A variable that is a whole number, and `usual` where it is not set.
 

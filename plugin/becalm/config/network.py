@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from becalm.config import load
 from becalm.errors import ConfigError
 
 #: Read on the sidecar; helm is given them for downloads only, in both spellings (Go reads either).
@@ -38,6 +39,15 @@ class Network:
     proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_credentials: bool = False
 
+    def for_programs(self, proxies: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a program that uses the network: proxies in both spellings, and whom it trusts.
+
+        Args:
+            proxies: by name in capitals: those of the sidecar, or those of one repository.
+        """
+        found = {name: value for key, value in proxies.items() for name in (key, key.lower())}
+        return found if self.ca_file is None else {**found, "SSL_CERT_FILE": str(self.ca_file)}
+
     def variables(self) -> dict[str, str]:
         """Of the sidecar's variables, those that say what no option says."""
         found = dict(self.proxies)
@@ -59,8 +69,8 @@ def from_variables(variables: Mapping[str, str], *, pass_credentials: bool = Fal
         repository_config=_path(variables, "BECALM_REPOSITORY_CONFIG"),
         ca_file=_path(variables, "BECALM_CA_FILE"),
         tls_certs=_path(variables, "BECALM_TLS_CERTS_DIR"),
-        allowed=words(allowed) if allowed.strip() else None,
-        values_urls=words(variables.get("BECALM_VALUES_FILE_URLS", "")),
+        allowed=load.words(allowed) if allowed.strip() else None,
+        values_urls=load.words(variables.get("BECALM_VALUES_FILE_URLS", "")),
         proxies={
             name: value
             for name in _PROXIES
@@ -68,11 +78,6 @@ def from_variables(variables: Mapping[str, str], *, pass_credentials: bool = Fal
         },
         pass_credentials=pass_credentials,
     )
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The words of a list that is separated by blanks, lines or commas."""
-    return tuple(text.replace(",", " ").split())
 
 
 def checked(path: Path, where: str) -> Path:

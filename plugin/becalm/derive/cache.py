@@ -9,7 +9,6 @@ is a pure function of its key.
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -52,7 +51,7 @@ class Cache:
             found = derive()
             with suppress(OSError):
                 private.write(path, _seal(key, found))
-                _prune(directory)
+                private.prune(directory, most_entries=LIMIT)
         return found
 
     def _ready(self) -> Path | None:
@@ -68,18 +67,6 @@ def _read(path: Path, key: bytes) -> str | None:
         return _open(key, path.read_bytes())
     except OSError:
         return None
-
-
-def _prune(directory: Path) -> None:
-    entries = [entry for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False)]
-    if len(entries) <= LIMIT:
-        return
-    ages = []
-    for entry in entries:
-        with suppress(OSError):
-            ages.append((entry.stat().st_mtime_ns, entry.path))
-    for _, path in sorted(ages)[: len(entries) - LIMIT // 2]:
-        Path(path).unlink(missing_ok=True)
 
 
 def _cipher(key: bytes) -> tuple[bytes, bytes]:

@@ -79,6 +79,8 @@ def issue(
     subject = _subject(request.name)
     parent = None if issuer is None else _read(issuer.cert)
     signer = own if issuer is None else _signer(keys.read(issuer.key))
+    if parent is not None and _public_of(parent) != _public(signer):
+        raise DerivationError("the issuer's key is not that of its certificate")
     with lenient():
         parent_name = subject if parent is None else parent.subject
     builder = (
@@ -173,6 +175,10 @@ def _fingerprint(key: Signer) -> str:
 
 def _public(key: Signer) -> bytes:
     return key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _public_of(certificate: x509.Certificate) -> bytes:
+    return certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _extensions(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from becalm.derive import values
 from becalm.derive.cache import Cache
 from becalm.derive.labels import Label, encode, item_key
+from becalm.derive.pins import Pin, Pins
 from becalm.derive.windows import DAY, Window, Windows
 from becalm.errors import DerivationError
 
@@ -60,13 +61,17 @@ class Deriver:
         at: the time of the render, seconds since 1970; only certificates' windows depend on it.
         windows: how certificates' validity is cut.
         cache: for what takes long.
+        pins: values that were taken over, and are not derived.
     """
 
-    def __init__(self, key: bytes, *, at: int, windows: Windows, cache: Cache) -> None:
+    def __init__(
+        self, key: bytes, *, at: int, windows: Windows, cache: Cache, pins: Pins | None = None
+    ) -> None:
         self._key = key
         self._at = at
         self._windows = windows
         self._cache = cache
+        self.pins = Pins() if pins is None else pins
         self.issued: dict[str, Issued] = {}
 
     def mac(self, data: bytes) -> str:
@@ -88,10 +93,29 @@ class Deriver:
         """
         item = item_key(self._key, label)
         parts = json.loads(arguments)
+        pin = self.pins.of(label, self.pins.given(function, given if function in GIVEN else ()))
+        if pin is not None:
+            return self._pinned(pin, item, function, given)
         special = _SPECIAL.get(function)
         if special is not None:
             return special(self, item, parts, list(given))
         return values.value(function, parts, item)
+
+    def _pinned(self, pin: Pin, item: bytes, function: str, given: Sequence[str]) -> Value:
+        if len(pin.texts) == 1:
+            return pin.texts[0]
+        from becalm.derive.certificates import Certificate  # noqa: PLC0415
+
+        cert, key = pin.texts
+        # A key that is seen nowhere was not found, and need not be the certificate's.
+        return Certificate(
+            cert=cert, key=key or self._certificate_key(item, given, is_given=function.endswith("WithKey"))
+        )
+
+    def _certificate_key(self, item: bytes, given: Sequence[str], *, is_given: bool) -> str:
+        from becalm.derive import keys  # noqa: PLC0415
+
+        return given[-1] if is_given else self._slow(item, (), lambda: keys.rsa_key(item, _CA_BITS))
 
     def _slow(self, item: bytes, texts: Sequence[str], derive: Callable[[], str]) -> str:
         return self._cache.value(hmac.digest(item, encode(("becalm cache", *texts)), "sha256"), derive)
@@ -126,7 +150,6 @@ class Deriver:
         return hashes.encrypt_aes(item, password, text)
 
     def _certificate(self, item: bytes, parts: list[Any], given: list[str], shape: _Shape) -> Certificate:
-        from becalm.derive import keys  # noqa: PLC0415
         from becalm.derive.certificates import Certificate, Request, issue  # noqa: PLC0415
 
         name, *names, days = parts
@@ -134,7 +157,13 @@ class Deriver:
         if days < 1:
             raise DerivationError(f"a validity of {days} days ends before it begins")
         issuer = Certificate(cert=given[0], key=given[1]) if shape.signed else None
-        private = given[-1] if shape.with_key else self._slow(item, (), lambda: keys.rsa_key(item, _CA_BITS))
+        if issuer is not None and self.pins.is_without_key(issuer.cert):
+            if not self.pins.is_loose:
+                raise DerivationError(
+                    "the authority was taken over without its key, so it signs nothing new; adopt again, raise its epoch as well, or remove its pin"
+                )
+            issuer = None  # it stands in until the authority's pin is given up
+        private = self._certificate_key(item, given, is_given=shape.with_key)
         shift = int.from_bytes(hmac.digest(item, b"becalm window", "sha256")[:16], "big")
         window = self._windows.window(days * DAY, at=self._at, shift=shift)
         request = Request(name=name, ips=ips, dns=dns, is_ca=shape.is_ca)

@@ -54,6 +54,22 @@ def htpasswd(key: bytes, user: str, password: str, algorithm: str) -> str:
     return f"{user}:{bcrypt(key, password)}"
 
 
+def matches(text: str, password: str) -> bool | None:
+    """Whether a hash of an htpasswd file (bcrypt, or `{SHA}`) is of this password; None for other sorts."""
+    data = password.encode("utf-8", "surrogateescape")
+    if text.startswith("{SHA}"):
+        digest = hashlib.sha1(data, usedforsecurity=False).digest()
+        return hmac.compare_digest(text[5:], base64.b64encode(digest).decode("ascii"))
+    if not text.startswith("$2"):
+        return None
+    import bcrypt as library  # noqa: PLC0415
+
+    try:
+        return library.checkpw(data, text.encode("utf-8", "surrogateescape"))
+    except ValueError:
+        return None
+
+
 def encrypt_aes(key: bytes, password: str, text: str) -> str:
     """AES-256-CBC as sprig's encryptAES: base64 of the vector and the padded, encrypted text.
 
@@ -66,11 +82,31 @@ def encrypt_aes(key: bytes, password: str, text: str) -> str:
         return ""
     data = text.encode("utf-8", "surrogateescape")
     padding = _BLOCK - len(data) % _BLOCK
-    secret = password.encode("utf-8", "surrogateescape")[:_AES_KEY].ljust(_AES_KEY, b"\0")
+    secret = _aes_key(password)
     vector = Stream(_bound(key, "encryptAES", password, text)).read(_BLOCK)
     encryptor = Cipher(algorithms.AES(secret), modes.CBC(vector)).encryptor()
     encrypted = encryptor.update(data + bytes([padding]) * padding) + encryptor.finalize()
     return base64.b64encode(vector + encrypted).decode("ascii")
+
+
+def decrypt_aes(password: str, text: str) -> str | None:
+    """The text that sprig's encryptAES encrypted; None where it did not, or with another password."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
+
+    try:
+        data = base64.b64decode(text, validate=True)
+        decryptor = Cipher(algorithms.AES(_aes_key(password)), modes.CBC(data[:_BLOCK])).decryptor()
+        padded = decryptor.update(data[_BLOCK:]) + decryptor.finalize()
+    except ValueError:
+        return None
+    length = padded[-1] if padded else 0
+    if not 1 <= length <= _BLOCK or padded[-length:] != bytes([length]) * length:
+        return None
+    return padded[:-length].decode("utf-8", "surrogateescape")
+
+
+def _aes_key(password: str) -> bytes:
+    return password.encode("utf-8", "surrogateescape")[:_AES_KEY].ljust(_AES_KEY, b"\0")
 
 
 def _bound(key: bytes, *parts: str) -> bytes:

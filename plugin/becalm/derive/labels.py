@@ -85,9 +85,25 @@ class Label:
     def __str__(self) -> str:
         return json.dumps(self.parts, ensure_ascii=False, separators=(",", ":"))
 
+    @property
+    def place(self) -> str:
+        """Where the value lands, for people: `Secret/shop/db data.password`; its site where it lands nowhere."""
+        kind, *rest = (str(part) for part in self.parts)
+        if kind != "landing":
+            return rest[0] if rest else kind
+        group, object_kind, namespace, name, path, *_ = rest
+        owner = f"{object_kind}.{group}" if group else object_kind
+        return f"{owner}/{namespace}/{name} {path}" if namespace else f"{owner}/{name} {path}"
+
     def numbered(self, number: int) -> Label:
         """The label of the `number`-th further value with the same identity; 0 is this label."""
         return Label((*self.parts, "repeat", number)) if number else self
+
+    @property
+    def first(self) -> Label:
+        """The label of the first value with the same identity."""
+        *parts, word, number = self.parts
+        return Label(tuple(parts)) if word == "repeat" and isinstance(number, int) else self
 
 
 def item_key(key: bytes, label: Label) -> bytes:

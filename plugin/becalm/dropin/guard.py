@@ -100,13 +100,13 @@ def _value(flag: str, value: str, root: str) -> str:
 
 def _source(address: str, allowed: str) -> str:
     """Why nothing may be fetched from an address; "" for one that the operator allows."""
-    from becalm.config import network  # noqa: PLC0415  # not for each of helm's commands
+    from becalm.config import load  # noqa: PLC0415  # not for each of helm's commands
     from becalm.errors import PluginError  # noqa: PLC0415
     from becalm.sources import addresses  # noqa: PLC0415
 
     try:
         parsed = addresses.parse(address, where="helmCharts")
-        patterns = network.words(allowed) or None
+        patterns = load.words(allowed) or None
         addresses.require_allowed(parsed, patterns, variable=ALLOWED, where="helmCharts")
     except PluginError as error:
         return error.first_line()

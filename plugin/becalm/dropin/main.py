@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from becalm.dropin import command, launch
+from becalm.dropin import command, launch, told
 
 
 def main() -> int:
@@ -15,6 +15,8 @@ def main() -> int:
         helm = launch.find(variables)
         at = command.find(arguments)
         if at is None or arguments[at] != "template":
+            if at is not None and arguments[at] == "pull":
+                told.fetched(variables)
             launch.become(helm, arguments, variables)
         from becalm.dropin import template  # noqa: PLC0415  # other commands need none of it
 

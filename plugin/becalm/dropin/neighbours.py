@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from becalm.errors import ManifestError
-from becalm.manifests import yamlio
+from becalm.errors import SourceError
+from becalm.sources import requirements
 from becalm.sources.chart import ChartTree, write_chart
 
 _FILE = "file://"
@@ -45,31 +44,15 @@ def copy(tree: ChartTree, chart: Path, work: Path) -> tuple[Path, Path, Path]:
 
 
 def _levels(tree: ChartTree) -> int:
-    """How far up the dependencies lead that are other directories."""
-    addresses = [str(entry.get("repository")) for entry in _dependencies(tree)]
+    """How far up the dependencies lead that are other directories; not at all where helm will say what is wrong."""
+    try:
+        _, entries = requirements.declared(tree)
+    except SourceError:
+        return 0
+    addresses = (str(entry.get("repository")) for entry in entries)
     levels = (
         PurePosixPath(address.removeprefix(_FILE)).parts.count("..")
         for address in addresses
         if address.startswith(_FILE)
     )
     return min(max(levels, default=0), _MOST_LEVELS)
-
-
-def _read(tree: ChartTree, path: str) -> dict[str, Any]:
-    """A file's map; an empty one where helm will say what is wrong."""
-    if not tree.has(path):
-        return {}
-    try:
-        value = yamlio.load(tree.read(path).decode("utf-8", "replace"), where=f"{tree.where}/{path}")
-    except ManifestError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _dependencies(tree: ChartTree) -> list[dict[str, Any]]:
-    """The entries of Chart.yaml, or of requirements.yaml for charts of apiVersion v1 (helm's pkg/chart/loader)."""
-    meta = _read(tree, "Chart.yaml")
-    entries = meta.get("dependencies")
-    if meta.get("apiVersion") == "v1" and tree.has("requirements.yaml"):
-        entries = _read(tree, "requirements.yaml").get("dependencies")
-    return [one for one in (entries if isinstance(entries, list) else ()) if isinstance(one, dict)]

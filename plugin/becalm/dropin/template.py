@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm.copies import Copy, Inputs, read_inputs, work_directory
-from becalm.dropin import command, flags, launch, values
+from becalm.dropin import command, flags, launch, told, values
 from becalm.dropin.flags import Line, NotReadError
 from becalm.dropin.session import Session, relay
 from becalm.errors import (
@@ -225,16 +225,17 @@ def _stabilised(session: Session, found: _Found) -> Path:
         ConfigError: the seed or the application's identity is missing.
         PluginError: as `Stabiliser.run`.
     """
-    from becalm import pipeline, wiring  # noqa: PLC0415  # not for charts that draw nothing
+    from becalm import certs, pipeline, wiring  # noqa: PLC0415  # not for charts that draw nothing
     from becalm.stabilise.epochs import Epochs  # noqa: PLC0415
 
     namespace = session.line.last("namespace") or session.environment.get("HELM_NAMESPACE", "")
     request: Request = wiring.for_helm(found.path, HelmOptions(release="", namespace=namespace))
     answering = pipeline.lookups_of(request)
     copy = Copy(found.tree, found.inputs, work=session.work, run=session.render)
+    deriver = pipeline.deriver_of(request)
     try:
         done = copy.stabilise(
-            deriver=pipeline.deriver_of(request),
+            deriver=deriver,
             namespace=request.options.namespace,
             instant=request.instant,
             # Another chart of the same application may use the others.
@@ -255,5 +256,7 @@ def _stabilised(session: Session, found: _Found) -> Path:
         )
     if done.output is None:
         raise _StockFailsError(done.fault or pipeline.unstable(found.tree, done))
+    if deriver is not None:
+        told.changes(session.environment, certs.changes(deriver.issued))
     copy.quieten()
     return copy.path

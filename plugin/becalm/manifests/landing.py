@@ -6,7 +6,6 @@ strings (`auths` of a Docker configuration). Decoding goes a few levels deep.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 from bisect import bisect_right
@@ -18,6 +17,10 @@ from becalm.manifests.paths import Path, leaves
 
 _MAX_NESTING = 3
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+#: All UTF-8 and a little more. Most digests are no text, and to raise an exception for each takes three times as long.
+_MAYBE_TEXT = re.compile(
+    rb"(?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})*+\Z"
+)
 _INNER_KEY = re.compile(r"([A-Za-z0-9_][\w.-]*)[\"']?\s*[:=]\s*[\"']?[^\s,;&]*$")
 _SECTION = re.compile(r"^\s*\[([^\]\s]+)\]\s*$", re.MULTILINE)
 
@@ -68,7 +71,10 @@ def decoded(text: str, nesting: int = 0) -> Iterator[str]:
         if len(token) % 4:
             continue
         try:
-            hidden = base64.b64decode(token, validate=True).decode("utf-8")
+            data = binascii.a2b_base64(token, strict_mode=True)
+            if _MAYBE_TEXT.match(data) is None:
+                continue
+            hidden = data.decode()
         except (binascii.Error, ValueError):
             continue
         yield from decoded(hidden, nesting + 1)
@@ -132,12 +138,16 @@ class Parts:
     def __init__(self, parts: Iterable[Part]) -> None:
         self._parts = list(parts)
         self._read: dict[int, Index] = {}
-        self._always = [number for number, part in enumerate(self._parts) if _is_escaped(part.text)]
+        self._always: list[int] = []
         self._starts: list[int] = []
         lowered: list[str] = []
         position = 0
-        for part in self._parts:
-            text = "\0".join(decoded(part.text)).lower()
+        for number, part in enumerate(self._parts):
+            visible = "\0".join(decoded(part.text))
+            # What stands in an escape need not be what it says.
+            if "\\" in part.text or "''" in part.text or not visible.isascii():
+                self._always.append(number)
+            text = visible.lower()
             lowered.append(text)
             self._starts.append(position)
             position += len(text) + 1
@@ -162,13 +172,6 @@ class Parts:
         if number not in self._read:
             self._read[number] = Index(self._parts[number].read())
         return self._read[number]
-
-
-def _is_escaped(text: str) -> bool:
-    """Whether what stands in a document need not be what it says."""
-    return (
-        "\\" in text or "''" in text or not text.isascii() or any(not one.isascii() for one in decoded(text))
-    )
 
 
 def _inner(text: str, offset: int) -> str:

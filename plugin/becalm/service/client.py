@@ -1,14 +1,12 @@
 """What Argo CD starts for every render: hands it to the service and copies the answer.
 
 It runs once for every render of every application, so this imports nothing that takes long to load (`_socket` instead
-of `socket`, which loads `enum` and `selectors`). Where no service answers, the caller renders by itself.
+of `socket`, which loads `enum` and `selectors`; nothing of `__future__`, which is a module too). Where no service answers, the caller renders by itself.
 
 The message is a length of four bytes and, separated by NUL, entries of the environment; with it go the directory and
 two files in memory, for output and errors. They are copied only when the service says how the render ended, so that
 whatever dies in between, nothing is printed in part.
 """
-
-from __future__ import annotations
 
 import _socket
 import errno
@@ -21,6 +19,9 @@ DEFAULT = "/tmp/becalm/render.sock"  # noqa: S108  # in a directory that only we
 LARGEST = 4 * 1024 * 1024
 _SECONDS_TO_CONNECT = 2.0
 _CHUNK = 1024 * 1024
+#: The service's own usual deadline, and how long it may take to say that it is over.
+_DEADLINE = 55
+_PATIENCE = 5.0
 _BUSY = 11
 _LATE = 6
 _BROKEN_PIPE = 141
@@ -40,11 +41,22 @@ def generate() -> int | None:
     files = [os.memfd_create(name) for name in ("output", "errors")]
     directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        answer = ask(path, [directory, *files], dict(os.environb))
+        answer = ask(path, [directory, *files], dict(os.environb), _patience())
         return None if answer is None else _end(answer, *files)
     finally:
         for number in (directory, *files):
             os.close(number)
+
+
+def _patience() -> float:
+    """Seconds after which a service that says nothing has not only much to do: it keeps the time itself."""
+    text = os.environ.get("BECALM_DEADLINE", "")
+    return _PATIENCE + (int(text) if text.isascii() and text.isdigit() and len(text) < 7 else _DEADLINE)
+
+
+def end(code: int) -> None:
+    """End the process at once: everything is written, and Python would take as long to tidy up as the service to answer."""
+    os._exit(code)
 
 
 def _is_ours(path: str) -> bool:
@@ -62,16 +74,14 @@ def message(environment: dict[bytes, bytes]) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def ask(
-    path: str, files: list[int], environment: dict[bytes, bytes], seconds: float | None = None
-) -> str | None:
+def ask(path: str, files: list[int], environment: dict[bytes, bytes], seconds: float | None) -> str | None:
     """Send a render, and wait for how it ends.
 
     Args:
         path: of the socket.
         files: open files of the directory, for output and for errors.
         environment: of `generate`.
-        seconds: to wait; None leaves the time to the service, which keeps it.
+        seconds: to wait for the answer; None is for ever.
 
     Returns:
         `exit CODE`, `busy TEXT` or `late TEXT`; None where no service answers.
@@ -87,10 +97,13 @@ def ask(
         rights = [
             (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(n.to_bytes(4, sys.byteorder) for n in files))
         ]
-        sent = connection.sendmsg([data], rights)
-        if sent < len(data):  # sending nothing is an error where the answer has come already
-            connection.sendall(data[sent:])
-        # The service keeps the time; where it is killed, the connection ends.
+        try:
+            sent = connection.sendmsg([data], rights)
+            if sent < len(data):  # sending nothing is an error where the answer has come already
+                connection.sendall(data[sent:])
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # who has no place for us says so without listening
+        # Where the service is killed, the connection ends.
         connection.settimeout(seconds)
         answer = b""
         while not answer.endswith(b"\n"):

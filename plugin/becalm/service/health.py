@@ -17,7 +17,7 @@ MARK = b"BECALM_SAMPLE"
 _SAMPLE = Path(__file__).resolve().parent / "sample"
 _EVERY = 15.0
 _SECONDS = 30.0
-#: Without a success in this time the service is unhealthy: a queue that is long is no reason to end it.
+#: Without a success in this time the service is unhealthy: a queue that is long is no reason to end it, or to send it no more.
 _PATIENCE = 120.0
 _LONGEST = 300
 #: Of the sample only, and no secret.
@@ -60,19 +60,38 @@ class Health:
                 self._thread.start()
 
     def _run(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="becalm-health-") as directory:
-            seed = Path(directory) / "seed"
-            seed.touch(mode=0o600)
-            seed.write_bytes(_SEED)
-            while True:
-                problem = self._render(seed)
-                if not problem:
-                    self._success = time.monotonic()
-                self._problem = problem
-                time.sleep(_EVERY if not problem else 1.0)
+        while True:
+            self.look()
+            time.sleep(_EVERY if not self._problem else 1.0)
 
-    def _render(self, seed: Path) -> str:
-        """Render the sample; what is wrong, or ""."""
+    def look(self) -> None:
+        """Render the sample once, and note how that went."""
+        problem, has_failed = self._problem_now()
+        if not problem:
+            self._success = time.monotonic()
+        # A sample that waits says nothing of the next render. Were the pod taken out for that, Argo CD would have one
+        # repo-server less for all its applications, just when there is most to do.
+        elif not has_failed and self._is_recent():
+            problem = self._problem
+        self._problem = problem
+
+    def _is_recent(self) -> bool:
+        return self._success is not None and time.monotonic() - self._success < _PATIENCE
+
+    def _problem_now(self) -> tuple[str, bool]:
+        """What is wrong, or "", and whether the sample failed; else it was turned away, or had no answer in time."""
+        try:
+            # A new one each time: what is old is taken for a leftover of a render.
+            with tempfile.TemporaryDirectory(prefix="becalm-health-") as directory:
+                seed = Path(directory) / "seed"
+                seed.touch(mode=0o600)
+                seed.write_bytes(_SEED)
+                return self._render(seed)
+        except OSError as error:
+            return f"the sample cannot be prepared: {error.strerror}", True
+
+    def _render(self, seed: Path) -> tuple[str, bool]:
+        """Render the sample; as `_problem_now`."""
         variables = {
             **self._given, MARK.decode(): "1", "BECALM_SEED_FILE": str(seed), "BECALM_CACHE_DIR": "off",
             "ARGOCD_APP_NAME": "becalm-sample", "ARGOCD_APP_PROJECT_NAME": "becalm", "ARGOCD_APP_NAMESPACE": "becalm",
@@ -83,13 +102,14 @@ class Health:
             environment = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
             answer = client.ask(self._socket, files, environment, _SECONDS)
             if answer is None:
-                return "the service does not answer"
+                return "the service does not answer", False
             if answer == "exit 0":
-                return ""
+                return "", False
+            has_failed = answer.startswith("exit ")
             with suppress(OSError):
                 told = os.pread(files[2], _LONGEST, 0).decode("utf-8", "replace")
-                return " ".join(f"the sample cannot be rendered: {answer}: {told}".split())
-            return f"the sample cannot be rendered: {answer}"
+                return " ".join(f"the sample cannot be rendered: {answer}: {told}".split()), has_failed
+            return f"the sample cannot be rendered: {answer}", has_failed
         finally:
             for number in files:
                 os.close(number)

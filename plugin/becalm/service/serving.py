@@ -14,9 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from becalm.answers import store
+from becalm.config import keeping
 from becalm.derive import clock, instant
 from becalm.service import settings
 from becalm.service.health import Health
+from becalm.service.lines import Lines
 from becalm.service.settings import Settings
 from becalm.service.tidy import Tidy
 from becalm.service.warm import warm_up
@@ -25,8 +28,7 @@ from becalm.web import server
 
 #: A web process that ends is started again, but not at once.
 _PAUSE = 5.0
-#: What waits for a web process that does not read; more is lost to it, not to the log.
-_PIPE = 1024 * 1024
+_LAST = 1 << 16
 
 
 def serve(variables: Mapping[str, str]) -> int:
@@ -36,10 +38,13 @@ def serve(variables: Mapping[str, str]) -> int:
         ConfigError: a variable is wrong, or the socket cannot be made.
     """
     chosen = settings.read(variables)
+    unfit = store.unfit(keeping.read(variables))
     telling = _Telling(chosen, variables)
     service = Service(chosen, telling.tell)
     warm_up(variables)
     telling.start_web(service)
+    if unfit:
+        telling.log({"service": "the cache is not used", "error": unfit})
     telling.tidy.up(clock.now())
     gc.collect()
     # What is loaded stays: the collector need not look at it, so children share it.
@@ -65,7 +70,7 @@ class _Telling:
         self._variables = variables
         self._listening = None if chosen.web is None else server.listen(chosen.web)
         self.tidy = Tidy(Path(tempfile.gettempdir()), 4 * chosen.deadline)
-        self._pipe = -1
+        self._lines: Lines | None = None
         self._started = 0.0
         self._service: Service | None = None
 
@@ -75,13 +80,11 @@ class _Telling:
             self.log(_brief(record))
         if record.get("killed"):
             self.tidy.up(clock.now())
-        is_due = self._pipe < 0 and time.monotonic() > self._started + _PAUSE
+        is_due = self._lines is None and time.monotonic() > self._started + _PAUSE
         if is_due and self._service is not None:
             self.start_web(self._service)
-        if self._pipe >= 0:
-            # Either the whole line or nothing of it: half a line would spoil the next.
-            with contextlib.suppress(BlockingIOError):
-                self._write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        if self._lines is not None:
+            self._lines.send(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
 
     def log(self, record: dict[str, Any]) -> None:
         """One line on stderr."""
@@ -89,10 +92,12 @@ class _Telling:
             text = json.dumps(record, ensure_ascii=False)
         else:
             text = " ".join(
-                f"{key}={value}" for key, value in record.items() if value not in ("", 0, [], None)
+                f"{key}={_word(value)}" for key, value in record.items() if value not in ("", 0, [], None)
             )
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+        # A log that takes no more, such as a file on a full disk, is no reason to end.
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
     def start_web(self, service: Service) -> None:
         """Fork the process that serves health, metrics and page."""
@@ -101,12 +106,19 @@ class _Telling:
             return
         self._started = time.monotonic()
         reading, writing = os.pipe()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(reading)
+            os.close(writing)
+            self.log({"service": "the web process cannot be started", "error": error.strerror})
+            return
         if pid == 0:
             code = 1
             try:
-                os.close(writing)
                 signal.set_wakeup_fd(-1)
+                # It can be started while renders run, and must not keep their connections and outputs.
+                _close_all_but(reading, self._listening.fileno())
                 health = Health(self._settings.socket, self._variables)
                 server.run(
                     reading,
@@ -114,29 +126,35 @@ class _Telling:
                     healthy=health.unhealthy,
                     ready=health.unready,
                     page=self._settings.has_page,
+                    names=self._settings.web_names,
                 )
                 code = 0
             finally:
                 os._exit(code)
         os.close(reading)
-        os.set_blocking(writing, False)
-        self._pipe = writing
+        self._lines = Lines(writing, watch=service.when_writable, forget=service.forget)
         service.watch(pid, self._web_ended)
 
     def _web_ended(self, status: int) -> None:
-        os.close(self._pipe)
-        self._pipe = -1
+        if self._lines is not None:
+            self._lines.close()
+        self._lines = None
         self.log({"service": "the web process ended", "status": status})
 
-    def _write(self, data: bytes) -> None:
-        try:
-            sent = os.write(self._pipe, data)
-            if sent < len(data):
-                os.set_blocking(self._pipe, True)
-                os.write(self._pipe, data[sent:])
-                os.set_blocking(self._pipe, False)
-        except BrokenPipeError:
-            return
+
+def _close_all_but(*kept: int) -> None:
+    """Close every file of this process but standard streams and these."""
+    first = 3
+    for number in sorted(kept):
+        os.closerange(first, number)
+        first = number + 1
+    os.closerange(first, _LAST)
+
+
+def _word(value: object) -> str:
+    """A value that is one word of a line, whatever a stranger wrote into it."""
+    text = str(value)
+    return text if text.isprintable() and not set(text) & set(' "=') else json.dumps(text)
 
 
 def _brief(record: dict[str, Any]) -> dict[str, Any]:

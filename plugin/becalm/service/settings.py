@@ -25,7 +25,7 @@ class Settings:
 
     `socket` is where it listens, `concurrency` how many renders run at a time, and `queue` how many wait. A render
     that has waited and run for `deadline` seconds in all is given up. `web` is where health, metrics and page are,
-    None for nowhere, `has_page` whether the page is there. `log_json` says how lines of the log are written.
+    None for nowhere, `has_page` whether the page is there, `web_names` by which names it may be asked for. `log_json` says how lines of the log are written.
     """
 
     socket: Path = Path(client.DEFAULT)
@@ -34,6 +34,7 @@ class Settings:
     deadline: float = 55.0
     web: Address | None = None
     has_page: bool = True
+    web_names: tuple[str, ...] = ()
     log_json: bool = True
 
 
@@ -55,6 +56,7 @@ def read(variables: Mapping[str, str]) -> Settings:
         deadline=float(load.number(variables, "BECALM_DEADLINE", int(Settings().deadline), least=1)),
         web=server.address(variables.get(_WEB, "") or server.DEFAULT_ADDRESS, where=_WEB),
         has_page=_one_of(variables, "BECALM_WEB_PAGE", ("on", "off")) == "on",
+        web_names=load.words(variables.get("BECALM_WEB_NAMES", "")),
         log_json=_one_of(variables, "BECALM_LOG", ("json", "text")) == "json",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
@@ -40,5 +41,22 @@ class Tidy:
                     continue
                 with suppress(OSError):
                     state = entry.stat(follow_symlinks=False)
-                    if state.st_uid == os.geteuid() and state.st_mtime < now - self._age:
+                    is_old = state.st_uid == os.geteuid() and state.st_mtime < now - self._age
+                    if is_old and not _is_used(entry.path):
                         shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_used(directory: str) -> bool:
+    """Whether a render holds the lock of its directory, as it does until it ends.
+
+    Raises:
+        OSError: it is no directory, or gone.
+    """
+    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(number)
+    return False

@@ -6,26 +6,23 @@ two seconds later with whatever it started. On SIGTERM nothing new is taken, and
 
 from __future__ import annotations
 
-import array
 import contextlib
-import ctypes
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from becalm.derive import clock
-from becalm.errors import ConfigError
-from becalm.service import child, client, health
+from becalm.service import child, health, listening, orphans
 from becalm.service.child import Order
+from becalm.service.listening import Message
 from becalm.service.queue import FairQueue
 from becalm.service.settings import Settings
 
@@ -33,9 +30,14 @@ _GRACE = 2.0
 #: Renders that have been taken when SIGTERM comes get this long.
 _DRAIN = 25.0
 _SECONDS_TO_SEND = 5.0
-_PR_SET_CHILD_SUBREAPER = 36
 _TICK = 1.0
-_FDS = 3
+#: A client sends its message at once; one that does not gives way to others.
+_SECONDS_TO_ASK = 10.0
+#: Files of a client: connection, directory, output, errors, record and notice.
+_FILES_OF_EACH = 6
+#: Files that are there anyway, with room for a start of the web process.
+_FILES_OF_OURS = 64
+_MOST_FILES = 1 << 16
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -45,8 +47,7 @@ class _Client:
     connection: socket.socket
     since: float
     at: float
-    data: bytearray = field(default_factory=bytearray)
-    files: list[int] = field(default_factory=list)
+    message: Message = field(default_factory=Message)
     order: Order | None = None
     app: str = ""
     pid: int = 0
@@ -76,9 +77,10 @@ class Service:
         self._running: dict[int, _Client] = {}
         self._others: dict[int, Callable[[int], None]] = {}
         self._stopping = 0.0
-        self._listener = _listen(settings.socket)
+        self._listener = listening.listen(settings.socket)
         self._told = (0, 0, "")
-        _adopt_orphans()
+        self._most_clients = max(1, (_more_files() - _FILES_OF_OURS) // _FILES_OF_EACH)
+        orphans.adopt()
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then finish what has been taken."""
@@ -110,6 +112,14 @@ class Service:
         """Have a function called with the exit status of another child when that ends."""
         self._others[pid] = ended
 
+    def when_writable(self, number: int, do: Callable[[], None]) -> None:
+        """Have a function called while an open file takes more."""
+        self._selector.register(number, selectors.EVENT_WRITE, do)
+
+    def forget(self, number: int) -> None:
+        """No longer look at an open file."""
+        self._selector.unregister(number)
+
     def _stop(self, *_: object) -> None:
         self._stopping = self._stopping or time.monotonic()
 
@@ -120,57 +130,51 @@ class Service:
             self._selector.unregister(self._listener)
             self._listener.close()
             self._settings.socket.unlink(missing_ok=True)
+            # Who has not asked by now renders without us; waiting for it would only hold the end up.
+            for one in [client for client in self._clients if client.order is None]:
+                self._drop(one)
         return not (self._clients or self._running) or time.monotonic() > self._stopping + _DRAIN
 
     def _accept(self) -> None:
         try:
-            connection, _ = self._listener.accept()
+            connection = listening.accept(self._listener)
         except OSError:
+            # The machine has no more files. The listener stays readable, so do not ask again at once.
+            time.sleep(_TICK / 20)
             return
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _, user, _ = struct.unpack("3i", credentials)
-        if user != os.geteuid():
+        if connection is None:
+            return
+        if len(self._clients) >= self._most_clients:
+            with contextlib.suppress(OSError):
+                connection.sendall(
+                    b"busy becalm may open no more files; try again, or raise the limit (ulimit -n)\n"
+                )
             connection.close()
             return
-        connection.setblocking(False)
         one = _Client(connection, time.monotonic(), float(clock.now()))
         self._clients.add(one)
         self._selector.register(connection, selectors.EVENT_READ, lambda: self._read(one))
 
     def _read(self, one: _Client) -> None:
         try:
-            data, ancillary, _, _ = one.connection.recvmsg(1 << 18, socket.CMSG_SPACE(_FDS * 4))
+            number = one.message.receive(one.connection)
         except BlockingIOError:
             return
-        except OSError:
-            data, ancillary = b"", []
-        for level, kind, content in ancillary:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                numbers = array.array("i")
-                numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
-                one.files += list(numbers)
-        if not data or one.order is not None:
+        if not number or one.order is not None:
             # The client is gone, or says what it should not.
             self._give_up(one, "cancelled")
             return
-        one.data += data
-        length = int.from_bytes(one.data[:4], "big")
-        if length > client.LARGEST or len(one.data) > 4 + length or len(one.files) > _FDS:
-            self._drop(one)
-        elif len(one.data) >= 4 and len(one.data) == 4 + length:
-            self._take(one)
-
-    def _take(self, one: _Client) -> None:
-        """A whole message is there."""
-        if len(one.files) != _FDS:
+        try:
+            one.order = one.message.order()
+        except ValueError:
             self._drop(one)
             return
-        entries = bytes(one.data[4:]).split(b"\0")
-        environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-        one.data = bytearray()
-        directory, output, errors = one.files
-        one.order = Order(directory=directory, output=output, errors=errors, environment=environment)
-        one.app = environment.get(b"ARGOCD_APP_NAME", b"").decode("utf-8", "replace")
+        if one.order is not None:
+            self._take(one, one.order)
+
+    def _take(self, one: _Client, order: Order) -> None:
+        """A whole message is there."""
+        one.app = order.environment.get(b"ARGOCD_APP_NAME", b"").decode("utf-8", "replace")
         free = max(0, self._settings.concurrency - len(self._running))
         if not self._stopping and len(self._queue) < self._settings.queue + free:
             self._queue.put(one.app, one)
@@ -188,16 +192,38 @@ class Service:
         while len(self._queue) and len(self._running) < self._settings.concurrency:
             one = self._queue.get()
             assert one.order is not None
-            one.record = os.memfd_create("record")
-            one.notice, notice = os.pipe()
             one.started = time.monotonic()
-            pid = os.fork()
-            if pid == 0:
-                child.run(one.order, one.record, notice)
-            os.close(notice)
-            self._selector.register(one.notice, selectors.EVENT_READ, partial(self._notice, one))
-            one.pid = pid
-            self._running[pid] = one
+            try:
+                self._start(one, one.order)
+            except OSError as error:
+                # Too many processes, or no memory for one more.
+                why = f"no process can be started: {error.strerror}"
+                self._record(one, outcome="overloaded", error=why)
+                self._answer(one, f"busy {why}; try again, or raise the limits of the sidecar")
+
+    def _start(self, one: _Client, order: Order) -> None:
+        """Fork the child of a render.
+
+        Raises:
+            OSError: the machine has no room for it; nothing of it is left.
+        """
+        with contextlib.ExitStack() as opened:
+            record = os.memfd_create("record")
+            opened.callback(os.close, record)
+            reading, notice = os.pipe()
+            opened.callback(os.close, notice)
+            with contextlib.ExitStack() as failed:
+                failed.callback(os.close, reading)
+                own = os.getpid()
+                pid = os.fork()
+                if pid == 0:
+                    child.run(order, record, notice, service=own)
+                failed.pop_all()
+            opened.pop_all()
+        os.close(notice)
+        one.record, one.notice, one.pid = record, reading, pid
+        self._selector.register(reading, selectors.EVENT_READ, partial(self._notice, one))
+        self._running[pid] = one
 
     def _notice(self, one: _Client) -> None:
         """Output and errors of a render are complete, or its process has ended; what it still does nobody waits for."""
@@ -226,14 +252,18 @@ class Service:
                 self._others.pop(found.si_pid)(status)
 
     def _ended(self, one: _Client, status: int) -> None:
-        _kill_orphans({*self._running, *self._others})
+        orphans.kill({*self._running, *self._others})
         os.lseek(one.record, 0, os.SEEK_SET)
         told = _parsed(os.read(one.record, child.LARGEST + 1))
         os.close(one.record)
         if one.notice >= 0:
             self._notice(one)
         seconds = (one.answered or time.monotonic()) - one.started
-        stages = {"queue": round(one.started - one.since, 4), "render": round(seconds, 4)}
+        stages = {
+            "queue": round(one.started - one.since, 4),
+            **told.get("stages", {}),
+            "render": round(seconds, 4),
+        }
         outcome = one.why or ("failed" if status else str(told.get("outcome", "rendered")))
         if status < 0 and not one.why:
             told["error"] = f"the render was ended by signal {-status}"
@@ -270,6 +300,8 @@ class Service:
                 os.kill(one.pid, signal.SIGKILL)
             elif not one.why and now > one.since + self._settings.deadline:
                 self._give_up(one, "timeout")
+            elif one.order is None and now > one.since + _SECONDS_TO_ASK:
+                self._drop(one)
 
     def _give_up(self, one: _Client, why: str) -> None:
         if one.pid in self._running:
@@ -300,9 +332,7 @@ class Service:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(one.connection)
             one.connection.close()
-        for number in one.files:
-            os.close(number)
-        one.files = []
+        one.message.close()
 
     def _record(self, one: _Client, **told: Any) -> None:
         assert one.order is not None
@@ -335,51 +365,20 @@ class Service:
         for pid in (*self._running, *self._others):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        _kill_orphans(set())
+        orphans.kill(set())
         if self._listener.fileno() >= 0:
             self._listener.close()
             self._settings.socket.unlink(missing_ok=True)
 
 
-def _listen(path: Path) -> socket.socket:
-    """A socket in a directory that only we may enter.
-
-    Raises:
-        ConfigError: the directory belongs to somebody else, or a service listens there already.
-    """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.parent.lstat()
-        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise ConfigError(
-                "the directory is open to others",
-                where=str(path.parent),
-                hint="give the socket a directory of its own, mode 0700",
-            )
-        if _is_served(path):
-            raise ConfigError(
-                "another service listens there", where=str(path), hint="end it, or set BECALM_SOCKET"
-            )
-        path.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(path))
-        path.chmod(0o600)
-        listener.listen(512)
-    except OSError as error:
-        raise ConfigError(
-            f"the socket cannot be made: {error.strerror}", where=str(path), hint="set BECALM_SOCKET"
-        ) from error
-    listener.setblocking(False)
-    return listener
-
-
-def _is_served(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as other:
-        try:
-            other.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        return True
+def _more_files() -> int:
+    """Let this process open as many files as it may, within reason; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft >= most:
+        return most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
@@ -388,23 +387,6 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of what killed renders leave behind (Linux, prctl(2))."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _kill_orphans(known: set[int]) -> None:
-    """End children that are neither renders nor known otherwise: a helm whose render was killed."""
-    try:
-        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii")
-    except OSError:
-        return
-    for pid in map(int, text.split()):
-        if pid not in known:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
 
 
 def _nothing(*_: object) -> None:

@@ -92,5 +92,5 @@ class ChartCache:
             # The archive first: an index entry never points to what has not been there.
             private.write(self._archives / f"{digest}.tgz", data)
             private.write(self._index / key.entry, digest.encode())
-            private.prune(self._archives, self._limit, LIMIT_ENTRIES)
-            private.prune(self._index, self._limit, LIMIT_ENTRIES)
+            private.prune(self._archives, most_bytes=self._limit, most_entries=LIMIT_ENTRIES)
+            private.prune(self._index, most_bytes=self._limit, most_entries=LIMIT_ENTRIES)

@@ -52,9 +52,7 @@ def found(options: KustomizeOptions, *, app: Path, root: Path) -> tuple[str, ...
 def _present(name: str, app: Path, root: Path) -> list[str]:
     if not globs.is_glob(name):
         return [name] if os.path.lexists(app / name) else []
-    base, pattern = app, os.path.normpath(name)
-    while pattern.startswith("../"):
-        base, pattern = base.parent, pattern[3:]
+    base, pattern = globs.climbed(app, name)
     matches = globs.matches(base, pattern.replace("**", "*"), where=_PLACE)
     if not all(Path(os.path.realpath(match)).is_relative_to(root) for match in matches):
         raise _outside(name)

@@ -1,8 +1,8 @@
 """Gives a chart the dependencies that it lacks, in a private copy; the checkout is never written to.
 
 Only what helm itself would miss is brought (`requirements`), so a chart whose `charts/` is complete needs no
-network and is not copied. With a lock that fits, its exact versions count. Without one, an exact version in Chart.yaml is as good:
-a lock pins no more than versions either. A range, or none, can mean another version tomorrow, and is told.
+network and is not copied. With a lock that fits, its exact versions count. Anything else is warned of: a range, or none,
+can mean another version tomorrow, and without a lock what the repository calls by an exact version can be another chart.
 
 `file://` dependencies are packed from the repository, as `helm dependency build` does it, which they may not leave.
 What *they* lack is brought as well, where helm would leave it out without a word.
@@ -78,11 +78,14 @@ class Provider:
         found = self.downloads.fetch(wanted)
         return f"{found.name}-{found.version}.tgz", found.data
 
-    def complete(self, tree: ChartTree, chart: Path, root: Path | None, work: Path) -> Path:
+    def complete(
+        self, tree: ChartTree, lacks: Requirements, chart: Path, root: Path | None, work: Path
+    ) -> Path:
         """A chart with everything it lacks: itself where that is nothing, else a copy below `work`.
 
         Args:
             tree: the chart.
+            lacks: what it lacks.
             chart: where it is: a directory or archive.
             root: the repository's root, which no `file://` dependency may leave; None means the chart itself.
             work: a private directory.
@@ -90,27 +93,26 @@ class Provider:
         Raises:
             PluginError: something cannot be had, or the lock is out of date.
         """
-        added = self._missing(tree, chart, root, ())
+        added = self._missing(tree, lacks, chart, root, ())
         if not added:
             return chart
         copy = Path(tempfile.mkdtemp(prefix="complete-", dir=work)) / Path(tree.where).name
         return write_chart(tree, {(path,): data for path, data in added.items()}, copy)
 
     def _missing(
-        self, tree: ChartTree, chart: Path, root: Path | None, chain: tuple[Path, ...]
+        self, tree: ChartTree, lacks: Requirements, chart: Path, root: Path | None, chain: tuple[Path, ...]
     ) -> dict[str, bytes]:
         """What a chart lacks, as archives by path."""
-        found = requirements.read(tree)
         added: dict[str, bytes] = {}
-        for dependency in found.missing:
+        for dependency in lacks.missing:
             self._brought += 1
             if self._brought > _MOST_CHARTS:
                 raise SourceError(f"the chart lacks more than {_MOST_CHARTS} charts", where=tree.where)
-            where = f"{tree.where}/{found.file}: {dependency.name}"
+            where = f"{tree.where}/{lacks.file}: {dependency.name}"
             if dependency.repository.startswith(_FILE):
                 name, data = self._packed(dependency, chart, root, where, chain)
             else:
-                self._warn_of_range(dependency, found, where)
+                self._warn_unless_locked(dependency, lacks, where)
                 name, data = self._downloaded(dependency, where)
             path = f"charts/{name}"
             if tree.has(path):
@@ -118,15 +120,15 @@ class Provider:
             added[path] = data
         return added
 
-    def _warn_of_range(self, dependency: Dependency, found: Requirements, where: str) -> None:
+    def _warn_unless_locked(self, dependency: Dependency, lacks: Requirements, where: str) -> None:
         version = dependency.version or "no version"
         if not dependency.is_exact:
             what = (
                 f"the lock says {version}, which is not exact"
-                if found.is_locked
+                if lacks.is_locked
                 else f"{version} is not exact and no lock says which, so the same commit can render differently tomorrow"
             )
-        elif not found.is_locked:
+        elif not lacks.is_locked:
             what = f"{version} is not locked, so what the repository calls so can be another chart tomorrow"
         else:
             return
@@ -187,7 +189,7 @@ class Provider:
             )
         self._require_fit(dependency, version, where)
         files = {path: tree.read_raw(path) for path in tree.paths()}
-        files |= self._missing(tree, directory, root, (*chain, directory))
+        files |= self._missing(tree, requirements.read(tree), directory, root, (*chain, directory))
         return f"{name}-{version}.tgz", write_chart_archive(name, files)
 
     def _require_fit(self, dependency: Dependency, version: str, where: str) -> None:

@@ -252,10 +252,8 @@ class Downloads:
             "HELM_REPOSITORY_CACHE": str(home / "repositories"),
             "HELM_REGISTRY_CONFIG": str(home / "config.json"),
             "HELM_CONTENT_CACHE": str(home / "content"),
-            **{name: value for key, value in proxies_.items() for name in (key, key.lower())},
+            **self._network.for_programs(proxies_),
         }
-        if self._network.ca_file is not None:
-            env["SSL_CERT_FILE"] = str(self._network.ca_file)
         try:
             return run(
                 Command(

@@ -47,6 +47,14 @@ def matches(base: Path, pattern: str, *, where: str) -> list[Path]:
     return [base / path for path in sorted(found) if _fits(path.split("/"), wanted)]
 
 
+def climbed(base: Path, pattern: str) -> tuple[Path, str]:
+    """A directory and a pattern below it, for one that can lead up from `base`; the caller checks where it leads."""
+    pattern = os.path.normpath(pattern)
+    while pattern.startswith("../"):
+        base, pattern = base.parent, pattern[3:]
+    return base, pattern
+
+
 def _fits(names: list[str], wanted: list[str]) -> bool:
     """Whether names fit parts of a pattern, of which `**` stands for any number; in time of their product."""
     # ends[n]: whether the parts so far fit the first n names.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becalm.errors import ToolFailedError, ToolMissingError
+from becalm.sources import shortage
+from becalm.sources.excerpt import short
 from becalm.sources.process import Command, Completed, run
 
 OLDEST = (3, 13)
@@ -114,6 +116,9 @@ class Helm:
         self.require_supported()
         if done.returncode < 0:
             return ended_by_signal(done)
+        no_memory = shortage.of_memory(done, "helm")
+        if no_memory is not None:
+            return no_memory
         return self.failed(done.stderr.decode("utf-8", "replace"), done.returncode)
 
     def failed(self, text: str, returncode: int = 1) -> ToolFailedError:
@@ -124,7 +129,7 @@ class Helm:
         text = re.sub(
             r"^(Error: .*(?:\n +\S.*)+)", lambda m: " ".join(m.group().split()), text, flags=re.MULTILINE
         )
-        lines = [_short(line) for line in text.splitlines() if line.strip() and line != _ADVICE]
+        lines = [short(line, _LONGEST_LINE) for line in text.splitlines() if line.strip() and line != _ADVICE]
         last = next(
             (line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else ""
         )
@@ -143,7 +148,8 @@ class Helm:
         match = re.match(rb"v(\d+)\.(\d+)", done.stdout)
         if match is None:
             raise ToolMissingError(
-                f"{self.binary} does not tell its version", hint="give a helm of 3.13 or newer with --helm"
+                f"{self.binary} does not tell its version",
+                hint="give a helm of 3.13 or newer with --helm or BECALM_HELM",
             )
         version = (int(match.group(1)), int(match.group(2)))
         if version < OLDEST:
@@ -164,11 +170,3 @@ def _one(path: Path) -> str:
     """A path as an entry of a list: helm reads --values as CSV (github.com/spf13/pflag, StringSlice)."""
     text = str(path)
     return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
-
-
-def _short(line: str) -> str:
-    """A line of a bearable length: an endless recursion is told in 80 KB, and its end says what it is."""
-    if len(line) <= _LONGEST_LINE:
-        return line
-    half = _LONGEST_LINE // 2
-    return f"{line[:half]} [...] {line[-half:]}"

@@ -57,14 +57,17 @@ class Reachable:
     """What a kustomization refers to, with those that it refers to.
 
     `warnings` are for what may be something else tomorrow; `has_remotes` says whether anything is on other servers, and
-    `has_charts` whether charts are inflated. `files` are all that is read in the repository, in order; None where
-    something is read that cannot be seen from here.
+    `has_charts` whether charts are inflated. `files` are those of the repository that are named, in order, and `sees_all`
+    tells whether they are all that is read. `named` are the names of files and directories, from the repository's root and with
+    the links in them, each with what it leads to.
     """
 
     warnings: tuple[Warned, ...]
     has_remotes: bool
     has_charts: bool
-    files: tuple[Path, ...] | None
+    files: tuple[Path, ...]
+    sees_all: bool
+    named: tuple[tuple[str, Path], ...]
 
 
 def read(directory: Path, where: str) -> dict[str, Any]:
@@ -123,7 +126,9 @@ def reachable(
         warnings=tuple(dict.fromkeys(walk.warnings)),
         has_remotes=walk.has_remotes,
         has_charts=walk.has_charts,
-        files=tuple(sorted(walk.files)) if walk.sees_all else None,
+        files=tuple(sorted(walk.files)),
+        sees_all=walk.sees_all,
+        named=tuple(sorted(walk.named)),
     )
 
 
@@ -136,6 +141,7 @@ class _Walk:
     has_charts: bool = False
     sees_all: bool = True
     files: set[Path] = field(default_factory=set)
+    named: set[tuple[str, Path]] = field(default_factory=set)
     seen: set[Path] = field(default_factory=set)
 
     def look(self, directory: Path, content: Mapping[str, Any], where: str) -> None:
@@ -161,6 +167,7 @@ class _Walk:
                 self._stays(directory, text, place)
                 continue
             target = self.inside(directory, text, place)
+            self.named.add((f"{directory.relative_to(self.root).as_posix()}/{text}", target))
             if not target.is_dir():
                 self.files.add(target)
             if self.reads_anything and name in _PLUGINS:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from becalm.errors import ConfigError, ManifestError, ToolFailedError, ToolMissingError
+from becalm.sources import shortage
+from becalm.sources.excerpt import short
 from becalm.sources.process import Command, Completed, run
 from becalm.sources.repospec import without_passwords
 
@@ -18,10 +21,40 @@ _CONTENT = ("Helm template:", "node contents:", "Helm stack trace:", ": unable t
 #: What the guard reads (becalm.dropin.guard).
 HELM_COMMAND = "BECALM_HELM_COMMAND"
 HELM_ROOT = "BECALM_HELM_ROOT"
+#: What becalm-helm writes to (becalm.dropin.told).
+HELM_TOLD = "BECALM_HELM_TOLD"
+_FETCHED = "fetched"
 #: What becalm-askpass reads (becalm.dropin.askpass).
 ASKPASS_SERVER = "BECALM_ASKPASS_SERVER"
 ASKPASS_PROGRAM = "BECALM_ASKPASS_PROGRAM"
 _OPTIONS = "BECALM_KUSTOMIZE_BUILD_OPTIONS"
+#: What kubectl logs around an error of several lines (k8s.io/component-base/cli, klog).
+_FRAME = re.compile(r"E\d{4} .*\berr=<|>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What becalm-helm tells of the charts of a build.
+
+    `changes` is when each certificate in them changes, in seconds since 1970, by its SHA-256 fingerprint; `fetched` says
+    whether a chart was fetched from elsewhere.
+    """
+
+    changes: Mapping[bytes, int] = field(default_factory=dict)
+    fetched: bool = False
+
+    @property
+    def change(self) -> int | None:
+        """When the first certificate changes, None without one."""
+        return min(self.changes.values(), default=None)
+
+
+def told(text: str) -> Told:
+    """Read what becalm-helm has written."""
+    lines = text.splitlines()
+    words = [line.split() for line in lines if line != _FETCHED]
+    changes = {bytes.fromhex(fingerprint): int(at) for _, at, fingerprint in words}
+    return Told(changes=changes, fetched=_FETCHED in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +115,26 @@ def tool(binary: str, options: str, helm_command: str, protocols: str) -> Kustom
             )
     return KustomizeTool(
         binary=binary, build_options=tuple(words), helm_command=helm_command, protocols=chosen
+    )
+
+
+def program(settings: KustomizeTool, path: str) -> str:
+    """The program that builds: the operator's, else the first that is there, kustomize or kubectl.
+
+    Args:
+        settings: the operator's.
+        path: the PATH to look it up in.
+
+    Raises:
+        ToolMissingError: it is not there.
+    """
+    for name in (settings.binary,) if settings.binary else ("kustomize", "kubectl"):
+        found = shutil.which(name, path=path)
+        if found is not None:
+            return found
+    raise ToolMissingError(
+        f"{settings.binary or 'neither kustomize nor kubectl'} cannot be found",
+        hint="install Kustomize, or name it in BECALM_KUSTOMIZE or with --kustomize",
     )
 
 
@@ -159,7 +212,9 @@ class Kustomize:
             ToolTimeoutError: it did not end within its time limit.
             ManifestError: it printed no UTF-8.
         """
-        argv = (*self._program(), str(directory), *self.settings.build_options, *more)
+        found = program(self.settings, self.env["PATH"])
+        command = "kustomize" if Path(found).name.startswith("kubectl") else "build"
+        argv = (found, command, str(directory), *self.settings.build_options, *more)
         env = {**(charts or {}), **self.env}
         done = run(Command(argv=argv, cwd=cwd, env=env, timeout=self.timeout))
         if done.returncode != 0:
@@ -171,21 +226,14 @@ class Kustomize:
                 "Kustomize printed text that is not UTF-8", where=f"byte {error.start}"
             ) from error
 
-    def _program(self) -> tuple[str, str]:
-        for name in (self.settings.binary,) if self.settings.binary else ("kustomize", "kubectl"):
-            found = shutil.which(name, path=self.env["PATH"])
-            if found is not None:
-                return found, "kustomize" if Path(name).name.startswith("kubectl") else "build"
-        raise ToolMissingError(
-            f"{self.settings.binary or 'neither kustomize nor kubectl'} cannot be found",
-            hint="install Kustomize, or name it in BECALM_KUSTOMIZE or with --kustomize",
-        )
-
     def _failure(self, done: Completed, cwd: Path) -> ToolFailedError:
         if done.returncode < 0:
             return ToolFailedError(
                 f"Kustomize was ended by signal {-done.returncode}", hint="render it again"
             )
+        no_memory = shortage.of_memory(done, "Kustomize")
+        if no_memory is not None:
+            return no_memory
         text = done.stderr.decode("utf-8", "replace")
         for sign in _CONTENT:
             text = text.partition(sign)[0]
@@ -193,22 +241,19 @@ class Kustomize:
             without_passwords(text).replace(f"{cwd}/", "").replace(str(cwd), ".").replace(f"{self.work}/", "")
         )
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        lines = [line for line in lines if not line.startswith("# Warning")]
+        lines = [line for line in lines if not line.startswith("# Warning") and not _FRAME.fullmatch(line)]
         last = next((line for line in lines if line.lower().startswith("error:")), lines[-1] if lines else "")
-        words = last.partition(":")[2].strip() if last.lower().startswith("error:") else last
+        words = re.sub(r"(?i)^(?:error: *)+", "", last).lstrip("`: ")
         return ToolFailedError(
-            f"Kustomize failed: {_short(words) or f'exit code {done.returncode}'}",
+            f"Kustomize failed: {short(words, _LONGEST) or f'exit code {done.returncode}'}",
             hint=_hint(text),
-            details=tuple(_short(line) for line in lines if line != last)[:20],
+            details=tuple(short(line, _LONGEST) for line in lines if line != last)[:20],
         )
 
 
 def _hint(text: str) -> str | None:
     if "must specify --enable-helm" in text:
-        return f"the operator switches charts on with --enable-helm in {_OPTIONS}"
+        return f"the operator switches charts on with --enable-helm in {_OPTIONS}; by hand, give --build-options=--enable-helm"
+    if "unknown shorthand flag: 'c' in -c" in text:
+        return "this Kustomize knows helm 3 only; take Kustomize 5.8 or newer, or a helm 3"
     return None
-
-
-def _short(line: str) -> str:
-    half = _LONGEST // 2
-    return line if len(line) <= _LONGEST else f"{line[:half]} [...] {line[-half:]}"

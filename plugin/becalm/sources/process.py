@@ -31,6 +31,8 @@ MIB = 1024 * 1024
 # the tidying up has to fit well below that.
 _GRACE = 1.0
 _REAP = 2.0
+#: Seconds for what is still on its way when the first program has ended.
+_LINGER = 3.0
 _TICK = 0.02
 _CHUNK = 256 * 1024
 _PR_SET_PDEATHSIG = 1
@@ -153,17 +155,24 @@ def together(programs: Sequence[Sequence[str]], *, env: Mapping[str, str], grace
     Args:
         programs: arguments of each, the first a path.
         env: their whole environment.
-        grace: seconds from SIGTERM to SIGKILL.
+        grace: seconds from SIGTERM to SIGKILL for the first of them, which has work to finish; once it has ended, the
+            others get a few more at most.
 
     Returns:
         The exit code of the first that ended (128 and the number for a signal), 0 after a signal to us.
+
+    Raises:
+        ToolMissingError: one cannot be run; those before it have been ended.
     """
     stopped: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     previous = {number: signal.signal(number, lambda number, _: stopped.append(number)) for number in numbers}
-    children = [subprocess.Popen(argv, env=dict(env)) for argv in programs]
+    children: list[subprocess.Popen[bytes]] = []
     code = 0
     try:
+        for argv in programs:
+            child = _attended(argv, env)
+            children.append(child)
         while not stopped:
             time.sleep(_TICK)
             ended = _reaped({child.pid for child in children})
@@ -175,6 +184,13 @@ def together(programs: Sequence[Sequence[str]], *, env: Mapping[str, str], grace
             signal.signal(number, handler)
         _end_together(children, grace)
     return code
+
+
+def _attended(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(argv, env=dict(env))
+    except OSError as error:
+        raise ToolMissingError(f"{argv[0]} cannot be run: {error.strerror}") from error
 
 
 def _reaped(known: set[int]) -> int | None:
@@ -198,6 +214,8 @@ def _end_together(children: Sequence[subprocess.Popen[bytes]], grace: float) -> 
     for child in children:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(max(0.0, until - time.monotonic()))
+        # argocd-cmp-server never ends on SIGTERM, and has removed its socket (cmpserver/server.go).
+        until = min(until, time.monotonic() + _LINGER)
     for child in children:
         if child.returncode is None:
             child.kill()
@@ -287,7 +305,7 @@ def _spawn(command: Command) -> subprocess.Popen[bytes]:
         if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EISDIR):
             raise ToolMissingError(
                 f"{program} cannot be run: {error.strerror}",
-                hint="install it in the image, or correct the configured path",
+                hint="install it, or name one with --helm or --kustomize (BECALM_HELM, BECALM_KUSTOMIZE)",
             ) from error
         raise ToolFailedError(f"{_name(command)} could not be started: {error.strerror}") from error
     except ValueError as error:

@@ -100,23 +100,33 @@ def read(tree: ChartTree) -> Requirements:
     Raises:
         SourceError: a file is not what Helm reads, or the lock is out of date.
     """
-    chart = _mapping(tree, "Chart.yaml")
-    file, wanted = "Chart.yaml", _entries(tree, "Chart.yaml", chart)
-    if tree.has("requirements.yaml"):
-        older = _entries(tree, "requirements.yaml", _mapping(tree, "requirements.yaml"))
-        file, wanted = ("requirements.yaml", older) if older else (file, wanted)
+    file, wanted = declared(tree)
     if not wanted:
         return Requirements()
     present = set(_present(tree))
     missing = [entry for entry in wanted if str(entry.get("name", "")) not in present]
     if not missing:
         return Requirements()
-    locked = _lock(tree, chart, file, wanted)
+    locked = _lock(tree, file, wanted)
     if locked is not None:
         names = {str(entry.get("name", "")) for entry in missing}
         missing = [entry for entry in locked if str(entry.get("name", "")) in names]
     found = (_dependency(entry, f"{tree.where}/{file}") for entry in missing)
     return Requirements(file=file, missing=tuple(dict.fromkeys(found)), is_locked=locked is not None)
+
+
+def declared(tree: ChartTree) -> tuple[str, list[dict[str, Any]]]:
+    """Where a chart names its dependencies, `Chart.yaml` or `requirements.yaml`, and the entries as they are written.
+
+    Raises:
+        SourceError: a file is not what Helm reads.
+    """
+    entries = _entries(tree, "Chart.yaml", _mapping(tree, "Chart.yaml"))
+    if tree.has("requirements.yaml"):
+        older = _entries(tree, "requirements.yaml", _mapping(tree, "requirements.yaml"))
+        if older:
+            return "requirements.yaml", older
+    return "Chart.yaml", entries
 
 
 def named(tree: ChartTree) -> tuple[str, str]:
@@ -173,16 +183,14 @@ def _dependency(entry: dict[str, Any], where: str) -> Dependency:
     return Dependency(name=name, version=version, repository=str(entry.get("repository") or ""))
 
 
-def _lock(
-    tree: ChartTree, chart: dict[str, Any], file: str, wanted: list[dict[str, Any]]
-) -> list[dict[str, Any]] | None:
+def _lock(tree: ChartTree, file: str, wanted: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     path = "Chart.lock" if file == "Chart.yaml" else "requirements.lock"
     if not tree.has(path):
         return None
     value = _mapping(tree, path)
     locked = _entries(tree, path, value)
     fits = value.get("digest") == digest([wanted, locked])
-    if not fits and chart.get("apiVersion") == "v1":
+    if not fits and _mapping(tree, "Chart.yaml").get("apiVersion") == "v1":
         fits = value.get("digest") == digest(wanted)
     if not fits:
         raise SourceError(

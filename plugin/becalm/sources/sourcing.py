@@ -8,13 +8,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from becalm.config.network import Network
 from becalm.errors import SourceError, Warned
 from becalm.sources import globs, requirements
 from becalm.sources.helm import Helm
 from becalm.sources.remote_values import RemoteFile
+from becalm.sources.requirements import Requirements
 from becalm.sources.tree import ChartTree, load_chart
+
+if TYPE_CHECKING:
+    from becalm.sources.dependencies import Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +51,6 @@ class Remote:
     path: Path | None = None
     values: tuple[RemoteValues, ...] = ()
     network: Network = field(default_factory=Network)
-    project: str = ""
-    cache: Path | None = None
-    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,27 @@ class Sources:
     warnings: tuple[Warned, ...] = ()
 
 
-def obtain(chart: Path, root: Path | None, values: tuple[Path, ...], remote: Remote, helm: Helm) -> Sources:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loaded:
+    """A chart that is on this machine, and what it lacks."""
+
+    chart: Path
+    root: Path | None
+    tree: ChartTree
+    lacks: Requirements
+
+
+def obtain(  # noqa: PLR0913  # what is asked for, and under which of the render's settings
+    chart: Path,
+    root: Path | None,
+    values: tuple[Path, ...],
+    remote: Remote,
+    helm: Helm,
+    *,
+    project: str,
+    cache: Path | None,
+    strict: bool,
+) -> Sources:
     """Bring what is not here; a chart that lacks nothing comes back as it is, without a look at the network.
 
     Args:
@@ -70,19 +92,16 @@ def obtain(chart: Path, root: Path | None, values: tuple[Path, ...], remote: Rem
         values: the values files that are here.
         remote: what is not.
         helm: its `work` holds what is brought, for as long as the render lasts.
+        project: the app's, which says whose credentials serve it.
+        cache: where charts are kept for the next render; None keeps none.
+        strict: refuse what may be another one tomorrow.
 
     Raises:
         PluginError: something cannot be had, is not allowed, or (with `strict`) may be another one tomorrow.
     """
-    chart = remote.path or chart
-    if remote.chart is None and not remote.values:
-        tree = load_chart(chart, root=root)
-        if not requirements.read(tree).missing:
-            return Sources(chart=chart, tree=tree, values=values)
-    return _obtain(chart, root, values, remote, helm)
-
-
-def _obtain(chart: Path, root: Path | None, values: tuple[Path, ...], remote: Remote, helm: Helm) -> Sources:
+    here = _loaded(remote.path or chart, root) if remote.chart is None else None
+    if here is not None and not (here.lacks.missing or remote.values):
+        return Sources(chart=here.chart, tree=here.tree, values=values)
     from becalm.sources import remote_fetch  # noqa: PLC0415  # as the module says
     from becalm.sources.chart_cache import ChartCache  # noqa: PLC0415
     from becalm.sources.credentials import Credentials  # noqa: PLC0415
@@ -92,20 +111,16 @@ def _obtain(chart: Path, root: Path | None, values: tuple[Path, ...], remote: Re
     warnings: list[Warned] = []
 
     def warn(warned: Warned) -> None:
-        if remote.strict:
+        if strict:
             raise warned.error()
         warnings.append(warned)
 
-    credentials = Credentials(remote.network, remote.project)
-    downloads = Downloads(helm=helm, network=remote.network, cache=ChartCache(remote.cache))
+    credentials = Credentials(remote.network, project)
+    downloads = Downloads(helm=helm, network=remote.network, cache=ChartCache(cache))
     provider = Provider(downloads=downloads, network=remote.network, credentials=credentials, warn=warn)
-    if remote.chart is not None:
-        one = remote.chart
-        name, data = provider.chart(one.repository, one.name, one.version, where=one.where)
-        chart, root = helm.work / name, None
-        chart.write_bytes(data)
-    tree = load_chart(chart, root=root)
-    complete = provider.complete(tree, chart, root, helm.work)
+    if here is None:
+        here = _loaded(_registry_chart(remote, provider, helm.work), None)
+    complete = provider.complete(here.tree, here.lacks, here.chart, here.root, helm.work)
     all_values = list(values)
     for entry in remote.values:
         if entry.file.warned is not None:
@@ -116,10 +131,25 @@ def _obtain(chart: Path, root: Path | None, values: tuple[Path, ...], remote: Re
         all_values.insert(entry.at, path)
     return Sources(
         chart=complete,
-        tree=tree if complete == chart else load_chart(complete, root=None),
+        tree=here.tree if complete == here.chart else load_chart(complete, root=None),
         values=tuple(all_values),
         warnings=tuple(warnings),
     )
+
+
+def _loaded(chart: Path, root: Path | None) -> _Loaded:
+    tree = load_chart(chart, root=root)
+    return _Loaded(chart=chart, root=root, tree=tree, lacks=requirements.read(tree))
+
+
+def _registry_chart(remote: Remote, provider: Provider, work: Path) -> Path:
+    """The chart that parameters name, as an archive below `work`."""
+    one = remote.chart
+    assert one is not None
+    name, data = provider.chart(one.repository, one.name, one.version, where=one.where)
+    path = work / name
+    path.write_bytes(data)
+    return path
 
 
 def directory(path: str, *, app: Path, root: Path, where: str) -> Path:

@@ -202,13 +202,23 @@ def _directory_files(top: Path, root: Path, where: str) -> dict[str, Path]:
     )
     if not os.path.lexists(top / "Chart.yaml"):
         raise missing
-    files = scan_directory(top, root=root, where=where, rules=_rules(top, root, where))
+    files = scan_directory(top, root=root, where=where, rules=rules(top, root, where))
     if "Chart.yaml" not in files:
         raise missing
     return files
 
 
-def _rules(top: Path, root: Path, where: str) -> Rules:
+def rules(top: Path, root: Path, where: str) -> Rules:
+    """What a chart's `.helmignore` leaves out.
+
+    Args:
+        top: the chart's directory.
+        root: which a link may not leave, resolved.
+        where: the chart, for messages.
+
+    Raises:
+        SourceError: the file cannot be read, leads out of the root, or holds what Helm refuses.
+    """
     ignore_file = top / HELMIGNORE
     if not ignore_file.exists():
         return Rules.default()

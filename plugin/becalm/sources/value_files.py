@@ -128,10 +128,7 @@ def _refuse(name: str, where: str) -> None:
 def _globbed(name: str, app: Path, root: Path, where: str) -> list[Path]:
     """The files that a pattern means, in lexical order; `**` goes through any number of directories."""
     _refuse(name, where)
-    base = root if name.startswith("/") else app
-    pattern = os.path.normpath(name.lstrip("/"))
-    while pattern.startswith("../"):
-        base, pattern = base.parent, pattern[3:]
+    base, pattern = globs.climbed(root if name.startswith("/") else app, name.lstrip("/"))
     if not base.is_relative_to(root):
         raise _outside(name, where)
     matches = [path for path in globs.matches(base, pattern, where=where) if path.is_file()]

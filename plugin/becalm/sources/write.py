@@ -7,7 +7,6 @@ packed, as the files they were unless something inside them changes.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +16,7 @@ from becalm.sources.helmignore import Rules
 from becalm.sources.tree import BOM, HELMIGNORE, ChartTree, Location
 
 _PACKED_NAME = "chart.tgz"
+_CHUNK = 1024 * 1024
 
 
 def write_chart(
@@ -162,12 +162,30 @@ def _write_directory(files: Mapping[str, Path | bytes], destination: Path) -> No
             if folder not in made:
                 (destination / folder).mkdir(mode=0o700)
                 made.add(folder)
-        with open(destination / path, "xb", opener=_private) as output:
+        # Plain descriptors: file objects take twice as long, and a chart may have hundreds of files.
+        output = _private(f"{destination}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+        try:
             if isinstance(content, bytes):
-                output.write(content)
+                _put(content, output)
             else:
-                with content.open("rb") as source:
-                    shutil.copyfileobj(source, output, 1024 * 1024)
+                _copy(content, output)
+        finally:
+            os.close(output)
+
+
+def _copy(path: Path, output: int) -> None:
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while chunk := os.read(source, _CHUNK):
+            _put(chunk, output)
+    finally:
+        os.close(source)
+
+
+def _put(data: bytes, output: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(output, rest) :]
 
 
 def _private(path: str, flags: int) -> int:

@@ -38,6 +38,8 @@ class Finals:
         self._draws = [one.draw for one in named]
         self._taking = {id(draw) for draw in self._draws if draw.given or '"' in draw.arguments}
         self._done: dict[int, tuple[str, dict[str, object]]] = {}
+        self.given: dict[int, tuple[str, ...]] = {}
+        """What each draw is given in the end, by its id."""
         self._texts: dict[str, str] = {}
 
     def entry(self, draw: Draw) -> tuple[str, dict[str, object]]:
@@ -58,6 +60,7 @@ class Finals:
     def _final(self, draw: Draw) -> tuple[str, dict[str, object]]:
         arguments = self._replaced(draw.arguments, in_json=True)
         given = tuple(self._replaced(text) for text in draw.given)
+        self.given[id(draw)] = given
         value = self._deriver.value(self._labels[id(draw)], draw.function, arguments, given)
         for old, new in zip(draw.texts, _texts(value, given), strict=False):
             if len(old) >= _SHORTEST:

@@ -2,6 +2,7 @@
 
 Secrets are sealed. Everything else can be read and reviewed, beside a sealed digest, so that only `becalm lookup record`
 with the seed writes a file that is accepted. Equal answers give equal bytes, and other bytes than those are refused.
+Several applications may share a directory, so each has a section of its own; what is sealed opens only for it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from becalm.derive.labels import Application
+from becalm.derive.pins import application_name
 from becalm.derive.sealing import Name, SealedError, Sealer
 from becalm.derive.seed import Seed
 from becalm.errors import ManifestError, SeedMissingError, SourceError
@@ -26,6 +28,8 @@ NAME = "becalm.lookups.yaml"
 _HEAD = "# Written by `becalm lookup record`, which writes it anew. Only that seals it; see docs/lookup.md.\n"
 _TOP = {"apiVersion": "becalm.dev/v1", "kind": "Lookups"}
 _FIELDS = ("apiVersion", "kind", "namespace", "name")
+#: The entries of one application, in the order of what was looked up.
+Section = list[Value]
 _MOST = 16 * 1024 * 1024
 _AGAIN = "run `becalm lookup record` again"
 
@@ -58,9 +62,9 @@ class Recorded(Lookups):
         """
         if not self._is_read:
             self._is_read = True
-            text = _text(self._path)
-            if text is not None:
-                self.answers = read(text, sealer(self._seed, self._application), where=NAME)
+            section = load(self._path).get(application_name(self._application))
+            if section is not None:
+                self.answers = opened(section, sealer(self._seed, self._application), where=NAME)
         return super().table()
 
     def learn(self, missing: Sequence[Ran]) -> bool:
@@ -139,29 +143,55 @@ def trimmed(obj: Object) -> Object:
     return {**obj, "metadata": kept}
 
 
-def write(answers: Mapping[Asked, Object], sealing: Sealer) -> str:
-    """The file of these answers."""
-    entries: list[Value] = [_entry(asked, answers[asked], sealing) for asked in sorted(answers)]
-    return _HEAD + yamlio.dump({**_TOP, "lookups": entries})
+def sealed(answers: Mapping[Asked, Object], sealing: Sealer) -> Section:
+    """The section of these answers."""
+    return [_entry(asked, answers[asked], sealing) for asked in sorted(answers)]
 
 
-def read(text: str, sealing: Sealer, *, where: str) -> dict[Asked, Object]:
-    """The answers of a file.
+def opened(section: Section, sealing: Sealer, *, where: str) -> dict[Asked, Object]:
+    """The answers of a section.
 
     Raises:
-        SourceError: it is not, byte for byte, what `write` wrote for this application.
+        SourceError: it is not what `sealed` gave for this application.
+    """
+    answers = dict(_opened(number, entry, sealing, where) for number, entry in enumerate(section))
+    if sealed(answers, sealing) != section:
+        raise SourceError("the file was changed since it was recorded", where=where, hint=_AGAIN)
+    return answers
+
+
+def write(sections: Mapping[str, Section]) -> str:
+    """The file of these sections."""
+    applications: dict[str, Value] = {name: list(sections[name]) for name in sorted(sections)}
+    return _HEAD + yamlio.dump({**_TOP, "applications": applications})
+
+
+def load(path: Path) -> dict[str, Section]:
+    """The sections of a file by the names of applications; none where there is no file.
+
+    Raises:
+        SourceError: it cannot be read, or is not, byte for byte, what `write` wrote.
+    """
+    text = _text(path)
+    return {} if text is None else read(text, where=NAME)
+
+
+def read(text: str, *, where: str) -> dict[str, Section]:
+    """The same of a text.
+
+    Raises:
+        SourceError: it is not, byte for byte, what `write` wrote.
     """
     try:
         value: Any = yamlio.load(text, where=where, strict=True)
     except ManifestError as error:
         raise SourceError(error.what, where=error.where, hint=_AGAIN) from error
-    entries = value.get("lookups") if isinstance(value, dict) else None
-    if not isinstance(entries, list):
+    sections = value.get("applications") if isinstance(value, dict) else None
+    if not isinstance(sections, dict) or not all(isinstance(one, list) for one in sections.values()):
         raise SourceError("the file is none of recorded lookups", where=where, hint=_AGAIN)
-    answers = dict(_opened(number, entry, sealing, where) for number, entry in enumerate(entries))
-    if write(answers, sealing) != text:
+    if write(sections) != text:
         raise SourceError("the file was changed since it was recorded", where=where, hint=_AGAIN)
-    return answers
+    return sections
 
 
 def is_secret(asked: Asked) -> bool:

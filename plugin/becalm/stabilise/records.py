@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 #: Texts shorter than this are not looked for in others, since they may be there by chance.
@@ -15,12 +16,17 @@ SHORTEST = 8
 class Enclosing:
     """A named template or an action that ran: its name ("" for an action) and what it returned.
 
-    `scalars` is the JSON of the simple fields of its dot.
+    `scalars` is the JSON of the simple fields of its dot; `file`, `root` and `key` say where it ran, as of a draw.
+    `made` is what it would have returned without a pin.
     """
 
     name: str
     scalars: str
+    file: str = ""
+    root: str = ""
+    key: str = ""
     text: str = ""
+    made: str = ""
     draws: list[Draw] = field(default_factory=list)
     parent: Enclosing | None = None
 
@@ -56,6 +62,14 @@ class Draw:
         )
 
 
+def around(draw: Draw) -> Iterator[Enclosing]:
+    """What encloses a draw, the innermost first."""
+    enclosing = draw.parent
+    while enclosing is not None:
+        yield enclosing
+        enclosing = enclosing.parent
+
+
 @dataclass(slots=True)
 class Records:
     """All records of one render."""
@@ -67,15 +81,21 @@ class Records:
 
 def take(output: str, marker: str) -> tuple[str, Records]:
     """The output without its record documents, and the records."""
+    records = Records()
+    if marker not in output:
+        return output, records
     pattern = re.compile(
         rf"^---\n(?:# Source: [^\n]*\n)?apiVersion: becalm\.dev/v1\nkind: Survey\nmetadata:\n"
         rf"  name: {marker}\nrecords: ([A-Za-z0-9+/=]*)\n*(?=---|\Z)",
         re.MULTILINE,
     )
-    records = Records()
+    kept: list[str] = []
+    position = 0
     for match in pattern.finditer(output):
         _read(json.loads(base64.b64decode(match.group(1))), records)
-    return pattern.sub("", output), records
+        kept.append(output[position : match.start()])
+        position = match.end()
+    return "".join((*kept, output[position:])), records
 
 
 def _read(events: dict[str, list[object]], records: Records) -> None:
@@ -83,10 +103,11 @@ def _read(events: dict[str, list[object]], records: Records) -> None:
     for _, event in sorted(events.items(), key=lambda item: int(item[0])):
         kind, *rest = event
         if kind == "open":
-            current = Enclosing(name=str(rest[0]), scalars=str(rest[1]), parent=current)
+            name, scalars, file, root, key = map(str, rest)
+            current = Enclosing(name=name, scalars=scalars, file=file, root=root, key=key, parent=current)
             records.calls.append(current)
         elif kind == "close" and current is not None:
-            current.text = str(rest[0])
+            current.text, current.made = str(rest[0]), str(rest[-1])
             current = current.parent
         elif kind == "text":
             records.texts.append(str(rest[0]))
@@ -111,7 +132,5 @@ def draw_of(fields: list[object], parent: Enclosing | None = None) -> Draw:
 def _draw(fields: list[object], current: Enclosing | None, records: Records) -> None:
     draw = draw_of(fields, current)
     if records.draws.setdefault((draw.key, draw.arguments), draw) is draw:
-        enclosing = current
-        while enclosing is not None:
+        for enclosing in around(draw):
             enclosing.draws.append(draw)
-            enclosing = enclosing.parent

@@ -22,7 +22,7 @@ from becalm.manifests.landing import Landing, Leaf, Part
 from becalm.manifests.objects import identify, objects
 from becalm.manifests.stream import Document, split
 from becalm.stabilise.epochs import Epochs
-from becalm.stabilise.records import SHORTEST, Draw, Enclosing, Records
+from becalm.stabilise.records import SHORTEST, Draw, Enclosing, Records, around
 
 _MASKED = 4
 _MASK = "*"
@@ -36,11 +36,15 @@ Settled = Mapping[tuple[str, str], Label]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A draw with its label, and the places where it can be seen, the one that owns it first."""
+    """A draw with its label, and the places where it can be seen, the one that owns it first.
+
+    `piece` is what returned the text that lands, where the draw's own does not.
+    """
 
     draw: Draw
     label: Label
     places: list[Landing]
+    piece: Enclosing | None = None
 
 
 class Settler:
@@ -81,16 +85,17 @@ class Settler:
             if twin is not None:
                 joined.append((draw, twin))
                 continue
-            place, places = self._place(draw)
+            place, places, piece = self._place(draw)
             label = known
             if label is None:
                 arguments = self._mask(draw.arguments, numbers=False)
                 label = unused(Label((*place, draw.function, arguments, *self._epochs.of(places))), taken)
                 taken.add(label)
-            final[id(draw)] = Named(draw=draw, label=label, places=places)
+            final[id(draw)] = Named(draw=draw, label=label, places=places, piece=piece)
         for draw, twin in joined:
             found = final[id(twin)]
-            final[id(draw)] = Named(draw=draw, label=found.label, places=found.places)
+            piece = None if found.piece is None else _beside(draw, twin, found.piece)
+            final[id(draw)] = Named(draw=draw, label=found.label, places=found.places, piece=piece)
         return [final[id(draw)] for draw in self.draws if not draw.known]
 
     def _taken(self, settled: Settled) -> set[Label]:
@@ -149,23 +154,29 @@ class Settler:
             place.inner,
         )
 
-    def _place(self, draw: Draw) -> tuple[Parts, list[Landing]]:
+    def _place(self, draw: Draw) -> tuple[Parts, list[Landing], Enclosing | None]:
         """The identity of a draw that does not join another, without function and arguments.
 
-        With it come all places where it can be seen.
+        With it come all places where it can be seen, and what returned the text that can be seen there.
         """
         own = self._lands(*draw.texts)
         if own:
-            return (*self._identity(own[0]), "value"), own
-        for enclosing in _around(draw):
+            # What is shuffled can be pinned only in the text that it is part of.
+            piece = self._landed(draw) if draw.function == "shuffle" else None
+            return (*self._identity(own[0]), "value"), own, piece
+        enclosing = self._landed(draw)
+        if enclosing is not None:
             outer = self._lands(enclosing.text)
-            if outer:
-                return (*self._identity(outer[0]), "piece"), outer
+            return (*self._identity(outer[0]), "piece"), outer, enclosing
         for other in self.draws[self._order[id(draw)] + 1 :]:
             if other.takes(draw):
-                place, landings = self._place(other)
-                return (*place, "input"), landings
-        return ("site", self._mask(draw.name)), []
+                place, landings, _ = self._place(other)
+                return (*place, "input"), landings, None
+        return ("site", self._mask(draw.name)), [], None
+
+    def _landed(self, draw: Draw) -> Enclosing | None:
+        """The innermost that encloses a draw and whose text lands."""
+        return next((one for one in around(draw) if self._lands(one.text)), None)
 
     def _has_landed(self, call: Enclosing) -> bool:
         return bool(self._lands(call.text)) or any(self._is_anchored(draw) for draw in call.draws)
@@ -182,7 +193,7 @@ class Settler:
         """
         if self._is_anchored(draw):
             return None
-        for call in _around(draw):
+        for call in around(draw):
             if self._lands(call.text):
                 return None
             if not call.name or self._has_landed(call):
@@ -230,7 +241,7 @@ def _secrets(draws: list[Draw]) -> list[str]:
     found: dict[str, None] = {}
     for draw in draws:
         texts = list(draw.texts)
-        for enclosing in _around(draw):
+        for enclosing in around(draw):
             if enclosing.name:
                 break
             texts.append(enclosing.text.strip().strip("\"'"))
@@ -240,12 +251,9 @@ def _secrets(draws: list[Draw]) -> list[str]:
     return sorted(found, key=lambda text: (-len(text), text))
 
 
-def _around(draw: Draw) -> Iterator[Enclosing]:
-    """What encloses a draw, the innermost first."""
-    enclosing = draw.parent
-    while enclosing is not None:
-        yield enclosing
-        enclosing = enclosing.parent
+def _beside(draw: Draw, twin: Draw, piece: Enclosing) -> Enclosing | None:
+    """What encloses a draw as this encloses its twin."""
+    return next((own for own, other in zip(around(draw), around(twin), strict=False) if other is piece), None)
 
 
 def _shape(call: Enclosing) -> Parts:

@@ -17,12 +17,14 @@ from becalm.stabilise import looking, settle
 from becalm.stabilise.epochs import Epochs
 from becalm.stabilise.finals import Finals
 from becalm.stabilise.looking import Looked, Lookups
+from becalm.stabilise.pinned_texts import Entries, PinnedTexts
 from becalm.stabilise.records import Draw, Records, draw_of, take
 from becalm.stabilise.settle import Named
+from becalm.stages import Stopwatch
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
 from becalm.templates.rewrite import Sites, rewrite_file
-from becalm.templates.runtime import ORPHAN, Mode, Runtime, text_key
+from becalm.templates.runtime import ORPHAN, Mode, Runtime, Table, text_key
 from becalm.templates.taint import includes_computed, taint_all
 
 MAX_ROUNDS = 12
@@ -43,12 +45,25 @@ Render = Callable[[dict[str, str], str], Attempt]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A draw with its label, the places where it can be seen, and its final value."""
+    """A draw with its label, the places where it can be seen, what it was given, and its final value.
+
+    `piece` is the path of what returned the text that lands, "" where the draw's own lands or none does.
+    """
 
     draw: Draw
     label: Label
     places: list[Landing]
+    given: tuple[str, ...] = field(repr=False)
     value: object = field(repr=False)
+    piece: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A render with its records."""
+
+    output: str = field(repr=False)
+    records: Records = field(repr=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,13 +71,15 @@ class Stabilised:
     """A deterministic render, with what was drawn.
 
     `output` is None when helm failed by itself, with `error`; or when a function was given what it does
-    not take, with `fault`, which helm itself should say better.
+    not take, with `fault`, which helm itself should say better. `texts` are those that stand pinned in the place of
+    what templates make of draws.
     """
 
     output: str | None
     error: str | None = None
     fault: DeterminismError | None = None
     draws: dict[tuple[str, Label], Settled] = field(default_factory=dict)
+    texts: dict[str, None] = field(default_factory=dict, repr=False)
     sites: Sites = field(default_factory=Sites)
     lookups: tuple[Looked, ...] = ()
     rounds: int = 0
@@ -96,6 +113,7 @@ class Stabiliser:
         instant: stands for the clock, RFC 3339 in UTC.
         epochs: of items.
         lookups: how they are answered; None leaves them to helm, unseen.
+        stopwatch: measures the survey and the replay.
     """
 
     def __init__(  # noqa: PLR0913  # each is one thing that a render depends on
@@ -108,7 +126,9 @@ class Stabiliser:
         instant: str,
         epochs: Epochs,
         lookups: Lookups | None = None,
+        stopwatch: Stopwatch | None = None,
     ) -> None:
+        self._stopwatch = stopwatch or Stopwatch()
         self.files = files
         self.lookups = lookups
         self.origins = dict(texts)
@@ -123,10 +143,11 @@ class Stabiliser:
             digest.update(file.text.encode("utf-8", "surrogateescape") + b"\0")
         marker = digest.hexdigest() if deriver is None else deriver.mac(digest.digest())
         self.marker = f"becalm-{marker[:40]}"
-        self.table: dict[str, dict[str, dict[str, dict[str, dict[str, object]]]]] = {}
+        self.table: Entries = {}
         self._rewritten: _Rewritten | None = None
         self.settled: dict[tuple[str, str], Label] = {}
         self._requested: set[tuple[str, str, tuple[str, ...]]] = set()
+        self._pinned = PinnedTexts(self.table)
         self.result = Stabilised(output=None)
 
     def run(self, render: Render) -> Stabilised:
@@ -145,7 +166,8 @@ class Stabiliser:
         mode: Mode = "survey"
         for number in range(1, MAX_ROUNDS + 1 + (0 if self.lookups is None else self.lookups.rounds)):
             self.result.rounds = number
-            attempt = self._attempt(render, mode)
+            with self._stopwatch.of(mode):
+                attempt = self._attempt(render, mode)
             if attempt.error is not None:
                 request = self._request(attempt.error)
                 if request is None:
@@ -159,6 +181,7 @@ class Stabiliser:
                 mode = "survey"
                 continue
             output, records = take(output, self.marker)
+            self._pinned.look(records)
             if all(draw.known for draw in records.draws.values()) and not records.texts:
                 if mode == "survey" and self._may_lose_records():
                     mode = "replay"  # in which nothing provisional can be
@@ -170,12 +193,34 @@ class Stabiliser:
                 self.epochs.require_used()
                 self.result.output = output
                 return self.result
-            mode = self._settle(output, records)
+            with self._stopwatch.of("settle"):
+                mode = self._settle(output, records)
         raise DeterminismError(
             f"the chart does not settle after {MAX_ROUNDS} renders",
             where=self._places(),
             hint="a value that is drawn decides which values are drawn next; give it in the values",
         )
+
+    def observe(self, render: Render, *, salt: str | None = None) -> Observed:
+        """Render once more, after `run`, and see what draws and what encloses them.
+
+        Args:
+            render: as for `run`.
+            salt: gives every draw a provisional value, another one for another salt; None gives the settled ones.
+
+        Raises:
+            DeterminismError: what is drawn decides so much that the chart does not render with other values.
+        """
+        table = self.table if salt is None else {}
+        attempt = self._attempt(render, "survey", observed=table, salt=salt or "")
+        if attempt.error is not None:
+            raise DeterminismError(
+                "the chart does not render with other values than those that were derived",
+                where=self._places(),
+            )
+        output, _ = looking.take(attempt.output, self.marker, self.result.sites.lookups)
+        output, records = take(output, self.marker)
+        return Observed(output=output, records=records)
 
     def _learns(self, ran: list[looking.Ran]) -> bool:
         """Whether something was looked up that must be answered otherwise; the answer is there now."""
@@ -226,7 +271,9 @@ class Stabiliser:
     def _places(self) -> str:
         return ", ".join(sorted({f"{site.file}:{site.line}" for site in self.result.sites.items})[:5])
 
-    def _attempt(self, render: Render, mode: Mode) -> Attempt:
+    def _attempt(
+        self, render: Render, mode: Mode, *, observed: Table | None = None, salt: str = ""
+    ) -> Attempt:
         # Texts are only ever added, and nothing else decides the rewrite.
         if self._rewritten is None or self._rewritten.text_count != len(self.texts):
             self._rewritten = self._rewrite()
@@ -236,7 +283,9 @@ class Stabiliser:
         mention = "|".join(functions.drawing() if self.lookups is None else functions.rewritten())
         runtime = Runtime(
             mode=mode, marker=self.marker, instant=self.instant, names=done.names, files=done.framed,
-            table=self.table, texts=done.texts, interesting=f"{mention}|{words}" if words else mention,
+            table=self.table if observed is None else observed, texts=done.texts, salt=salt,
+            records_all=observed is not None,
+            interesting=f"{mention}|{words}" if words else mention,
             unknown="stock" if self.lookups is None else self.lookups.unknown,
             answers={} if self.lookups is None else self.lookups.table(),
         )  # fmt: skip
@@ -310,7 +359,8 @@ class Stabiliser:
             raise SeedMissingError(
                 f"the chart calls {site.function}, which needs a seed",
                 where=f"{site.file}:{site.line}",
-                hint="give one with --seed FILE (make it with `becalm seed new FILE`)",
+                hint="give one with --seed FILE (`becalm seed new FILE` makes it) or, for a look, --throwaway-seed; "
+                "in Argo CD, BECALM_SEED_FILE names it",
             )
         finals = Finals(self.deriver, named)
         for one in named:
@@ -323,7 +373,14 @@ class Stabiliser:
             roots.setdefault(draw.root, {}).setdefault(draw.key, {})[arguments] = entry
             self.settled[draw.key, draw.arguments] = label
             self.settled[draw.key, arguments] = label
-            self.result.draws[draw.key, label] = Settled(draw, label, one.places, entry["v"])
+            piece = "" if one.piece is None else one.piece.key
+            self.result.draws[draw.key, label] = Settled(
+                draw, label, one.places, finals.given[id(draw)], entry["v"], piece
+            )
+            if one.piece is not None:
+                text = self._pinned.pin(one.piece, label, self.deriver.pins)
+                if text is not None:
+                    self.result.texts[text] = None
 
     def _fault(self, site_id: int, text: str) -> _Fault:
         site = self.result.sites.items[site_id]
@@ -343,6 +400,9 @@ class Stabiliser:
             return "survey"
         if kind == "draw":
             return self._answer_draw(draw_of(rest))
+        if kind == "pin":
+            self._pinned.drop(*map(str, rest))
+            return "replay"
         if kind.startswith("lookup"):
             return self._answer_lookup(kind, rest)
         site_id = int(str(rest[0]))

@@ -20,9 +20,13 @@ Unknown = Literal["stock", "ask"]
 
 #: Settled draws: file key -> root path -> draw key -> arguments -> entry. An entry holds the value as
 #: `v` (a string, a mapping with Cert and Key, or the order of a shuffle as a list of positions), and as
-#: `g`, where the value depends on more than the arguments, the digest of the texts that were given.
+#: `g`, where the value depends on more than the arguments, the digest of the texts that were given. Under the
+#: key `PINNED` are texts that take the place of what actions and named templates return, by their paths; there `g`
+#: is the SHA-256 of the text that is replaced.
 Table = Mapping[str, Mapping[str, Mapping[str, Mapping[str, Mapping[str, object]]]]]
 
+#: Where a table holds pinned texts.
+PINNED = "="
 #: The table of draws in named templates that run without a frame.
 ORPHAN = "orphan"
 
@@ -41,6 +45,8 @@ class Runtime:
         table: settled values.
         texts: rewritten texts for `tpl` by the SHA-256 of the original, in hexadecimal.
         interesting: a Go regular expression; a text for `tpl` that it finds must be rewritten.
+        salt: another one gives other provisional values.
+        records_all: a survey tells also of files in which every draw is settled.
         unknown: what answers a lookup that is not in `answers`.
         answers: what lookups give, by `digest` of API version, kind, namespace and name.
     """
@@ -53,6 +59,8 @@ class Runtime:
     table: Table = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     interesting: str = "^$"
+    salt: str = ""
+    records_all: bool = False
     unknown: Unknown = "stock"
     answers: Mapping[str, Value] = field(default_factory=dict)
 
@@ -63,6 +71,8 @@ class Runtime:
             "k": self.marker,
             "names": dict.fromkeys(sorted(self.names), True),
             "w": self.interesting,
+            "salt": self.salt,
+            "all": self.records_all,
             "l": self.unknown,
         }
         answers = dict.fromkeys(sorted(self.answers), True)

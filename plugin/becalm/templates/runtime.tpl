@@ -6,8 +6,11 @@ A frame is a dict: s the state shared by all frames of a file, r where typed res
 that a person would use, dot the dot of the named template.
 The shared state: o the key of the file and the path that begin the frame, m the mode (survey: answer
 unknown draws with a provisional value and record them; replay: an unknown draw is a request, made
-through `fail`), l how a lookup is answered and q what was looked up (see lookup.tpl), t the settled values of the file, c how often each path was taken, e the records, k the
-marker of records and requests, names the framed named templates, w what makes a text worth rewriting.
+through `fail`), l how a lookup is answered and q what was looked up (see lookup.tpl), t the settled values of the
+file, c how often each path was taken, e the records, k the marker of records and requests, names the framed named
+templates, salt what makes provisional values others, all whether records are printed where nothing is unknown, w what
+makes a text worth rewriting, y the pinned texts of the file by the paths of what returns them: v the text, and g the
+digest of the one that it takes the place of.
 A settled entry holds v the value, and g where it depends on more than the arguments: the digest of the
 texts that were given (passwords, keys, issuers).
 */ -}}
@@ -26,6 +29,7 @@ texts that were given (passwords, keys, issuers).
 {{- end -}}
 {{- end -}}
 {{- $_ := set $s "t" (get (include (print "becalm.table:" (index . 2)) nil | fromJson) $own | default dict) -}}
+{{- $_ := set $s "y" (get $s.t "=" | default dict) -}}
 {{- $_ := set $s "o" (list (index . 2) $own) -}}
 {{- $_ := set $s "c" dict -}}
 {{- $_ := set $s "e" dict -}}
@@ -43,7 +47,7 @@ texts that were given (passwords, keys, issuers).
 {{- $s := $f.s -}}
 {{- include "becalm.looked" (list $s $dot) -}}
 {{- if ne $s.m "replay" -}}
-{{- if and $s.unsettled $s.e -}}
+{{- if and (or $s.unsettled $s.all) $s.e -}}
 {{- if $s.included -}}
 {{- /* What an included file prints becomes part of another, so the root map carries its records to whoever ends next. */ -}}
 {{- if kindIs "map" $dot }}{{ $_ := set $dot "becalm.included" (set (get $dot "becalm.included" | default dict) $f.p $s) }}{{ end -}}
@@ -130,7 +134,7 @@ records: {{ .e | toJson | b64enc }}
 {{- include "becalm.fail" (list $s "draw" (index $s.o 0) (index $s.o 1) $k $n (index . 2) $fn $d (include "becalm.encoded" $g | fromJsonArray)) -}}
 {{- else -}}
 {{- $_ := set $s "unsettled" true -}}
-{{- include (print "becalm.provisional." $fn) (list $f.r (printf "%s %s" $k $d) $a) -}}
+{{- include (print "becalm.provisional." $fn) (list $f.r (printf "%s %s%s" $k $d $s.salt) $a) -}}
 {{- end -}}
 {{- if ne $s.m "replay" -}}
 {{- $v := $f.r.v -}}
@@ -159,25 +163,51 @@ v
 {{- toJson $o -}}
 {{- end -}}
 
+{{- define "becalm.pinned" -}}
+{{- /* [state, path, text]: the text, or the one that is pinned in its place. */ -}}
+{{- $s := index . 0 -}}
+{{- $e := get $s.y (index . 1) -}}
+{{- if not (kindIs "map" $e) -}}
+{{- index . 2 -}}
+{{- else if eq $e.g (sha256sum (index . 2)) -}}
+{{- $e.v -}}
+{{- else if eq $s.m "replay" -}}
+{{- include "becalm.fail" (list $s "pin" (index $s.o 0) (index $s.o 1) (index . 1)) -}}
+{{- else -}}
+{{- index . 2 -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "becalm.closed" -}}
+{{- /* The same, and a record of both. */ -}}
+{{- $s := index . 0 -}}
+{{- $v := include "becalm.pinned" . -}}
+{{- if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" $v (index . 2)) }}{{ end -}}
+{{- $v -}}
+{{- end -}}
+
 {{- define "becalm.open" -}}
-{{- if ne .s.m "replay" -}}
-{{- include "becalm.record" (list .s "open" "" "") -}}
+{{- /* The path of the action, where somebody wants to know. */ -}}
+{{- if or (ne .s.m "replay") .s.y -}}
+{{- $k := include "becalm.key" (list . "=") -}}
+{{- if ne .s.m "replay" }}{{ include "becalm.record" (list .s "open" "" "" (index .s.o 0) (index .s.o 1) $k) }}{{ end -}}
+{{- $k -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "becalm.close" -}}
+{{- $s := (index . 0).s -}}
 {{- $v := index . 2 -}}
-{{- if ne (index . 0).s.m "replay" -}}
-{{- include "becalm.record" (list (index . 0).s "close" (toString $v)) -}}
-{{- end -}}
+{{- if $s.y }}{{ $v = include "becalm.closed" (list $s (index . 1) (toString $v)) -}}
+{{- else if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" (toString $v)) }}{{ end -}}
 {{- $v -}}
 {{- end -}}
 
 {{- define "becalm.keep" -}}
+{{- $s := (index . 0).s -}}
 {{- $v := index . 2 -}}
-{{- if ne (index . 0).s.m "replay" -}}
-{{- include "becalm.record" (list (index . 0).s "close" (kindIs "string" $v | ternary $v "")) -}}
-{{- end -}}
+{{- if and $s.y (kindIs "string" $v) }}{{ $v = include "becalm.closed" (list $s (index . 1) $v) -}}
+{{- else if ne $s.m "replay" }}{{ include "becalm.record" (list $s "close" (kindIs "string" $v | ternary $v "")) }}{{ end -}}
 {{- $_ := set (index . 0).r "v" $v -}}
 v
 {{- end -}}
@@ -205,11 +235,11 @@ v
 {{- $k := include "becalm.key" (list $f (index . 1)) -}}
 {{- $g := dict "s" $s "r" $f.r "p" $k "n" (printf "%s/%s" $f.n (index . 1)) "dot" $dot -}}
 {{- if eq $s.m "replay" -}}
-{{- include (print "becalm:" $name) $g -}}
+{{- if $s.y }}{{ include "becalm.pinned" (list $s $k (include (print "becalm:" $name) $g)) }}{{ else }}{{ include (print "becalm:" $name) $g }}{{ end -}}
 {{- else -}}
-{{- include "becalm.record" (list $s "open" $name (include "becalm.scalars" $dot)) -}}
+{{- include "becalm.record" (list $s "open" $name (include "becalm.scalars" $dot) (index $s.o 0) (index $s.o 1) $k) -}}
 {{- $t := include (print "becalm:" $name) $g -}}
-{{- include "becalm.record" (list $s "close" $t) -}}
+{{- if $s.y }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
 {{- $t -}}
 {{- end -}}
 {{- else -}}
@@ -238,11 +268,11 @@ v
 {{- $k := include "becalm.key" (list $f (index . 1)) -}}
 {{- $g := dict "s" $s "r" $f.r "p" $k "n" (printf "%s/%s" $f.n (index . 1)) "dot" $dot -}}
 {{- if eq $s.m "replay" -}}
-{{- tpl (get $s.x (sha256sum $text)) $g -}}
+{{- if $s.y }}{{ include "becalm.pinned" (list $s $k (tpl (get $s.x (sha256sum $text)) $g)) }}{{ else }}{{ tpl (get $s.x (sha256sum $text)) $g }}{{ end -}}
 {{- else -}}
-{{- include "becalm.record" (list $s "open" (print "tpl " (sha256sum $text)) (include "becalm.scalars" $dot)) -}}
+{{- include "becalm.record" (list $s "open" (print "tpl " (sha256sum $text)) (include "becalm.scalars" $dot) (index $s.o 0) (index $s.o 1) $k) -}}
 {{- $t := tpl (get $s.x (sha256sum $text)) $g -}}
-{{- include "becalm.record" (list $s "close" $t) -}}
+{{- if $s.y }}{{ $t = include "becalm.closed" (list $s $k $t) }}{{ else }}{{ include "becalm.record" (list $s "close" $t) }}{{ end -}}
 {{- $t -}}
 {{- end -}}
 {{- else -}}

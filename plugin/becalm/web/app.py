@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 from becalm import __version__
 from becalm.derive import clock
 from becalm.errors import bug
-from becalm.web import times, views
+from becalm.web import breaks, times, views
 from becalm.web.metrics import Metrics
 from becalm.web.recent import Recent
 from becalm.web.records import OUTCOMES
@@ -40,11 +41,31 @@ _HEADERS: Final = {
 
 
 _PORT: Final = re.compile(r":[0-9]{1,5}\Z")
+#: Names that nobody outside of a cluster can have made: a single word, or those of Services.
+_OF_THE_CLUSTER: Final = re.compile(r"[a-z0-9-]+|([a-z0-9-]+\.)+svc(\.cluster\.local)?")
+
+
+def _asked_host() -> str:
+    return _PORT.sub("", request.environ.get("HTTP_HOST", "").lower())
 
 
 def _refuse_other_names(hosts: frozenset[str]) -> None:
     """Answer to known names only; Werkzeug's own TRUSTED_HOSTS takes no IPv6 address."""
-    if _PORT.sub("", request.environ.get("HTTP_HOST", "").lower()) not in hosts:
+    if _asked_host() not in hosts:
+        abort(400)
+
+
+def _refuse_names_of_strangers(names: frozenset[str]) -> None:
+    """Show pages by address, or by a name of the cluster or of the operator.
+
+    A page elsewhere could read them through a name of its own, which it lets point to a pod (DNS rebinding).
+    """
+    host = _asked_host()
+    if host in names or _OF_THE_CLUSTER.fullmatch(host):
+        return
+    try:
+        ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
         abort(400)
 
 
@@ -56,6 +77,7 @@ def application(  # noqa: PLR0913  # each is one thing that the process chooses
     ready: Check,
     page: bool,
     hosts: Sequence[str] | None = None,
+    names: Sequence[str] = (),
     now: Callable[[], float] = clock.now,
 ) -> Flask:
     """The application.
@@ -67,6 +89,7 @@ def application(  # noqa: PLR0913  # each is one thing that the process chooses
         ready: for /readyz.
         page: whether there are pages at all.
         hosts: the only names that the process answers to, with any port; None for all.
+        names: those by which pages may be asked for beside addresses and names of the cluster, where `hosts` is None.
         now: the clock, in seconds since 1970.
     """
     app = Flask("becalm.web", static_folder=None, template_folder="templates")
@@ -81,11 +104,14 @@ def application(  # noqa: PLR0913  # each is one thing that the process chooses
         app.before_request(partial(_refuse_other_names, frozenset(hosts)))
     app.register_blueprint(_machines(metrics, healthy, ready))
     if page:
-        app.register_blueprint(_pages(recent, now))
+        pages = _pages(recent, now)
+        if hosts is None:
+            pages.before_request(partial(_refuse_names_of_strangers, frozenset(map(str.lower, names))))
+        app.register_blueprint(pages)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         iso=times.iso, date=times.date, duration=times.duration, size=times.size,
-        relative=lambda at: times.relative(at, now()),
+        relative=lambda at: times.relative(at, now()), breakable=breaks.breakable,
     )  # fmt: skip
     app.jinja_env.globals.update(version=__version__, outcomes=OUTCOMES)
     app.after_request(_secured)

@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from becalm import __version__
+from becalm import __version__, stages
 from becalm.derive import clock
 from becalm.templates import functions
 from becalm.web.recent import Recent, next_change
@@ -21,10 +21,13 @@ from becalm.web.records import Record, State
 
 OTHER: Final = "other"
 MOST_RULES: Final = 200
-"""Rules that have a label of their own; operators and apps name theirs as they like."""
+"""Rules that have a label of their own; operators name theirs as they like."""
 
-STAGES: Final = ("queue", "cache", "load", "source", "render", "normalise", "write", "total")
-"""The stages that have a label of their own; `total` is the whole render."""
+#: How the rules of all applications begin, which name them as they like: one label, or they would use up those of others.
+_OF_APPS: Final = "app/"
+
+STAGES: Final = ("queue", *stages.STAGES, "render", "total")
+"""The stages that have a label of their own. `render` is from the turn to the answer, `total` the wait as well."""
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0)
 _NEXT_CHANGE = "becalm_certificate_next_change_timestamp_seconds"
@@ -102,6 +105,8 @@ class Metrics:
             self._changes.labels(rule=self._rule(change.rule)).inc()
 
     def _rule(self, rule: str) -> str:
+        if rule.startswith(_OF_APPS):
+            return _OF_APPS
         if rule not in self._rules:
             if len(self._rules) >= MOST_RULES:
                 return OTHER

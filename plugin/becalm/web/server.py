@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ DEFAULT_ADDRESS: Final = "127.0.0.1:9360"
 OFF: Final = "off"
 _ADDRESS: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+)):([0-9]{1,5})")
 _THREADS: Final = 4
+#: Those that say nothing must not keep the kubelet out, which would start the sidecar again.
+_CONNECTIONS: Final = 500
 _CHUNK: Final = 64 * 1024
 
 
@@ -140,6 +142,7 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
     healthy: Check | None = None,
     ready: Check | None = None,
     page: bool = True,
+    names: Sequence[str] = (),
     started: Callable[[int], None] = lambda _port: None,
 ) -> None:
     """Serve until the pipe closes, since the service is gone then, or until SIGTERM.
@@ -152,6 +155,7 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
         healthy: is asked after what the service itself said on the pipe, by /healthz.
         ready: the same for /readyz.
         page: whether there are pages beside health and metrics.
+        names: those by which pages may be asked for, beside addresses and names of the cluster.
         started: is told the port before the first request is answered.
 
     Raises:
@@ -167,12 +171,14 @@ def run(  # noqa: PLR0913  # each is one thing that the service chooses
         healthy=lambda: recent.state.unhealthy or (healthy() if healthy else None),
         ready=lambda: recent.state.unhealthy or recent.state.unready or (ready() if ready else None),
         page=page,
+        names=names,
         hosts=LOOPBACK_HOSTS if Address(host=host, port=port).is_loopback else None,
     )
     channels: dict[int, Any] = {}
     server = create_server(
         app, channels, sockets=[listening], threads=_THREADS, ident=None, clear_untrusted_proxy_headers=True,
-        max_request_body_size=1, max_request_header_size=16 * 1024, connection_limit=64, channel_timeout=30,
+        max_request_body_size=1, max_request_header_size=16 * 1024, connection_limit=_CONNECTIONS, channel_timeout=10,
+        cleanup_interval=5, asyncore_use_poll=True,
     )  # fmt: skip
 
     def stop() -> None:

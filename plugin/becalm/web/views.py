@@ -163,6 +163,15 @@ def timeline(certificates: Sequence[tuple[str, Certificate]], now: float) -> Tim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of an application's page that has something to show: its anchor, its name and how many it shows."""
+
+    anchor: str
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
     """One application. `is_older` tells that the details are of an earlier render than the latest."""
 
@@ -176,6 +185,7 @@ class Detail:
     timeline: Timeline
     diffs: tuple[ShownDiff, ...]
     more_diffs: int
+    sections: tuple[Section, ...]
 
 
 def detail(app: App, now: float) -> Detail:
@@ -197,6 +207,18 @@ def detail(app: App, now: float) -> Detail:
             for number, one in enumerate(found.diffs[:MOST_DIFFS])
         ),
         more_diffs=max(0, len(found.diffs) - MOST_DIFFS),
+        sections=tuple(
+            Section(anchor=anchor, name=name, number=len(items))
+            for anchor, name, items in (
+                ("warnings", "Warnings", found.warnings),
+                ("stabilised", "Stabilised", found.stabilised),
+                ("normalised", "Normalised", found.changes),
+                ("differences", "Before and after", found.diffs),
+                ("unknown", "Unknown fields", found.unknown),
+                ("certificates", "Certificates", found.certificates),
+            )
+            if items
+        ),
     )
 
 

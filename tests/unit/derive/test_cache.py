@@ -91,8 +91,12 @@ def test_a_full_disk_costs_time_only(tmp_path, monkeypatch):
 
 def test_the_oldest_entries_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "LIMIT", 4)
+    # Renders and charts are kept below the same directory.
+    (tmp_path / "c" / "renders").mkdir(parents=True)
+    (tmp_path / "c").chmod(0o700)
     for number in range(5):
         Cache(tmp_path / "c").value(bytes([number]) * 32, lambda: "v")
         for age, path in enumerate(sorted((tmp_path / "c").iterdir(), key=os.path.getmtime)):
             os.utime(path, ns=(age, age))
-    assert len(list((tmp_path / "c").iterdir())) == 2
+    assert (tmp_path / "c" / "renders").is_dir()
+    assert len(list((tmp_path / "c").iterdir())) == 3

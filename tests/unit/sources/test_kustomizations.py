@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from becalm.errors import ConfigError, SourceError
-from becalm.sources import detect, edits, repospec
+from becalm.errors import ConfigError, SourceError, ToolFailedError
+from becalm.sources import detect, edits, kustomize, repospec
 from becalm.sources.edits import KustomizeOptions
 
 
@@ -180,3 +182,43 @@ def test_labels_that_are_none_are_an_error(pairs):
     given = KustomizeOptions(common_labels={"a": "b"}, label_without_selector=True)
     with pytest.raises(ConfigError, match="the pairs are no map"):
         edits.edited({"labels": [{"pairs": pairs}]}, given, ())
+
+
+KLOG = 'E1203 12:17:51.734979   23255 run.go:72] "command failed" err=<\n{}\n >\n'
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        (
+            KLOG.format(
+                "\tError: unknown shorthand flag: 'c' in -c\n\t: unable to run: 'helm version -c --short' with"
+            ),
+            "Kustomize failed: unknown shorthand flag: 'c' in -c; this Kustomize knows helm 3 only; take Kustomize 5.8",
+        ),
+        (
+            KLOG.format("trouble with config: `\nname: shop\n`: must specify --enable-helm"),
+            "Kustomize failed: must specify --enable-helm; the operator switches charts on with --enable-helm in ",
+        ),
+        (
+            "error: Error: becalm-helm: no seed\n: unable to run: 'x'",
+            "Kustomize failed: becalm-helm: no seed",
+        ),
+    ],
+)
+def test_the_words_of_kustomize_are_found_in_what_kubectl_logs(tmp_path, told, line):
+    (tmp_path / "told").write_text(told)
+    program = tmp_path / "kustomize"
+    program.write_text("#!/bin/sh\ncat told >&2\nexit 1\n")
+    program.chmod(0o755)
+    builder = kustomize.Kustomize(
+        kustomize.tool(str(program), "", "", ""),
+        path=os.environ["PATH"],
+        work=tmp_path,
+        home=tmp_path / "home",
+        timeout=30,
+        network={},
+    )
+    with pytest.raises(ToolFailedError) as error:
+        builder.build(tmp_path, cwd=tmp_path)
+    assert error.value.first_line().startswith(line)

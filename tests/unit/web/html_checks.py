@@ -11,7 +11,7 @@ ALLOWED = {
     "a", "bdi", "body", "button", "caption", "code", "dd", "del", "details", "div", "dl", "dt", "footer", "form", "h1", "h2",
     "head", "header", "html", "input", "ins", "label", "li", "line", "link", "main", "meta", "nav", "option", "p", "path",
     "rect", "section", "select", "span", "summary", "svg", "table", "tbody", "td", "text", "th", "thead", "time", "title", "tr",
-    "ul",
+    "ul", "wbr",
 }  # fmt: skip
 
 

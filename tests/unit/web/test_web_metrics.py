@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from web_records import DAY, NOW, line
 
 from becalm import __version__
+from becalm.stages import STAGES
 from becalm.web.metrics import MOST_RULES, Metrics
 from becalm.web.recent import Recent
 from becalm.web.records import State, read
@@ -68,12 +69,27 @@ def test_both_results_of_the_cache_are_there_from_the_start(metrics):
     assert value(metrics, "becalm_cache_total", result="miss") == 0
 
 
+def test_each_stage_of_a_render_has_seconds_of_its_own(add, metrics):
+    add(stages=dict.fromkeys(STAGES, 0.25))
+    for stage in STAGES:
+        assert value(metrics, "becalm_render_seconds_sum", stage=stage) == 0.25
+    assert value(metrics, "becalm_render_seconds_count", stage="other") is None
+
+
 def test_labels_are_few(add, metrics):
     for number in range(MOST_RULES + 50):
         add(f"app-{number}", changes=[{"rule": f"own/rule-{number}"}], stabilised=[{"function": f"f{number}"}], stages={f"s{number}": 1})  # fmt: skip
     assert value(metrics, "becalm_rule_changes_total", rule="other") == 50
     assert value(metrics, "becalm_draws_total", function="other") == MOST_RULES + 50
     assert value(metrics, "becalm_render_seconds_count", stage="other") == MOST_RULES + 50
+
+
+def test_rules_of_applications_use_up_no_labels_of_others(add, metrics):
+    for number in range(MOST_RULES + 50):
+        add(f"app-{number}", changes=[{"rule": f"app/rule-{number}"}])
+    add("other", changes=[{"rule": "core/status"}])
+    assert value(metrics, "becalm_rule_changes_total", rule="app/") == MOST_RULES + 50
+    assert value(metrics, "becalm_rule_changes_total", rule="core/status") == 1
 
 
 def test_no_label_has_an_apps_name_or_a_secret(add, metrics):

@@ -11,6 +11,7 @@ from html_checks import check
 from web_records import DAY, NOW, line, told
 
 from becalm.web.app import application
+from becalm.web.breaks import breakable
 from becalm.web.metrics import Metrics
 from becalm.web.recent import Recent
 from becalm.web.records import State, read
@@ -19,7 +20,14 @@ HOSTILE = "<script>alert('x')</script>\"'&amp;{{ 7 * 7 }}\u202e</td></table>"
 CSS = (resources.files("becalm.web") / "static" / "becalm.css").read_text()
 
 
-def site(*lines: bytes, state: State | None = None, page: bool = True, reason: str | None = None, hosts=None):
+def site(
+    *lines: bytes,
+    state: State | None = None,
+    page: bool = True,
+    reason: str | None = None,
+    hosts=None,
+    names=(),
+):
     recent = Recent()
     metrics = Metrics(recent, now=lambda: NOW)
     for one in lines:
@@ -29,7 +37,14 @@ def site(*lines: bytes, state: State | None = None, page: bool = True, reason: s
     if state:
         recent.tell(state)
     app = application(
-        recent, metrics, healthy=lambda: reason, ready=lambda: reason, page=page, hosts=hosts, now=lambda: NOW
+        recent,
+        metrics,
+        healthy=lambda: reason,
+        ready=lambda: reason,
+        page=page,
+        hosts=hosts,
+        names=names,
+        now=lambda: NOW,
     )
     app.testing = False
     return app.test_client()
@@ -225,6 +240,25 @@ def test_at_a_loopback_address_other_names_are_refused():
         assert client.get("/metrics", headers={"Host": host}).status_code == status
 
 
+@pytest.mark.parametrize(
+    ("host", "is_shown"),
+    [
+        ("10.1.2.3:9360", True), ("[fd00::1]:9360", True), ("localhost:9360", True), ("argocd-becalm:9360", True),
+        ("argocd-becalm.argocd.svc", True), ("argocd-becalm.argocd.svc.cluster.local:9360", True), ("becalm.example", True),
+        ("Becalm.Example:443", True), ("evil.example", False), ("becalm.example.evil.example", False), ("x.svc.evil.example", False),
+        ("10.1.2.3.evil.example", False), ("evil.example.", False), ("", False), ("[::1].evil.example", False),
+    ],
+)  # fmt: skip
+def test_pages_are_shown_by_names_that_no_stranger_can_have(host, is_shown):
+    client = site(line(), names=("Becalm.example",))
+    for path in ("/", "/apps/shop", "/certificates"):
+        answer = client.get(path, headers={"Host": host})
+        assert answer.status_code == (200 if is_shown else 400)
+        assert is_shown or "shop" not in answer.text
+    for path in ("/healthz", "/metrics"):
+        assert client.get(path, headers={"Host": host}).status_code == 200
+
+
 def test_health_is_a_word_or_a_reason_in_one_line():
     assert (site().get("/healthz").text, site().get("/readyz").text) == ("ok\n", "ok\n")
     for path in ("/healthz", "/readyz"):
@@ -311,3 +345,25 @@ def test_the_stylesheet_heeds_what_people_prefer_and_loads_nothing():
         assert wanted in CSS
     for unwanted in ("url(", "@import", "outline: 0"):
         assert unwanted not in CSS
+
+
+def test_a_page_of_an_application_leads_to_each_part_that_has_something():
+    page = shown(site(line("shop")), "/apps/shop")
+    anchors = [one["href"].removeprefix("#") for one in page.all("a") if (one["href"] or "").startswith("#")]
+    parts = [one["id"] for one in page.all("h2")]
+    assert anchors[1:] == [part for part in parts if part in anchors]
+    assert anchors[0] == "main"
+    assert {"stabilised", "normalised", "differences", "certificates"} <= set(anchors)
+
+
+def test_a_failed_render_claims_no_output():
+    page = shown(site(line("billing", outcome="failed", code=5, runs=0)), "/apps/billing")
+    assert "Output" not in page.text
+    assert "Helm runs" not in page.text
+
+
+def test_long_names_go_on_after_their_separators():
+    found = breakable("Deployment.apps/shop/web spec.a[0].b templates/<a>.yaml:3 1.5")
+    assert found == (
+        "Deployment.<wbr>apps/<wbr>shop/<wbr>web spec.<wbr>a<wbr>[0].b templates/&lt;a&gt;.yaml:<wbr>3 1.<wbr>5"
+    )

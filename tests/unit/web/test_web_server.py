@@ -123,6 +123,24 @@ def test_it_ends_with_connections_open(start):
         assert web.end() == (0, "")
 
 
+def test_connections_that_say_nothing_keep_nobody_out(start):
+    web = start()
+    with contextlib.ExitStack() as stack:
+        for number in range(200):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=5))
+            if number % 2:
+                one.sendall(b"GET / HTTP/1.1\r\n")
+        begun = time.monotonic()
+        assert web.get("/healthz") == (200, "ok\n")
+        assert time.monotonic() - begun < 3
+        # They are ended, so that others have their places.
+        one.settimeout(25)
+        while one.recv(1000):
+            pass
+    web.hang_up()
+    assert web.end() == (0, "")
+
+
 def test_the_service_says_whether_it_is_well(start):
     web = start()
     web.tell(b'{"state": {"queue": 1, "rendering": 2, "unready": "it ends"}}\n')
