@@ -21,7 +21,8 @@ import normalising
 
 from becalm.derive import keys, seed
 from becalm.derive.labels import Application
-from becalm.pipeline import Request, render
+from becalm.pipeline import render
+from becalm.request import Request
 from becalm.sources.helm import HelmOptions
 
 ROOT = Path(__file__).resolve().parents[1]

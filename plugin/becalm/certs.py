@@ -19,7 +19,8 @@ from becalm.manifests import landing
 from becalm.manifests.objects import Object, ObjectId, identify, objects
 from becalm.manifests.paths import render as render_path
 from becalm.manifests.stream import split
-from becalm.pipeline import Request, Result, render
+from becalm.pipeline import render
+from becalm.request import Request, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

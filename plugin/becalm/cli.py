@@ -18,7 +18,7 @@ from becalm.usage import Parser
 
 if TYPE_CHECKING:
     from becalm.normalise.rules import Rule
-    from becalm.pipeline import Request
+    from becalm.request import Request
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -240,9 +240,9 @@ def _parameters(arguments: argparse.Namespace) -> str:
 
     if not arguments.dynamic:
         return json.dumps(parameters.announcement(), indent=2) + "\n"
-    from becalm import pipeline, wiring  # noqa: PLC0415
+    from becalm import audits, wiring  # noqa: PLC0415
 
-    values = dict(parameters.flattened(pipeline.default_values(wiring.announced_chart())))
+    values = dict(parameters.flattened(audits.default_values(wiring.announced_chart())))
     one = {"name": "parameters", "title": "Helm parameters", "collectionType": "map", "map": values}
     return json.dumps([one] if values else [], indent=2) + "\n"
 
@@ -350,7 +350,7 @@ def _sidecar(_: argparse.Namespace) -> str:
 
 
 def _audit(arguments: argparse.Namespace) -> str:
-    from becalm.pipeline import audit  # noqa: PLC0415
+    from becalm.audits import audit  # noqa: PLC0415
 
     calls = audit(arguments.chart)
     if not calls:

@@ -14,7 +14,8 @@ from becalm.manifests.stream import split
 from becalm.normalise import builtin, computed
 from becalm.normalise.policy import BUILT_IN
 from becalm.normalise.rules import Condition, Example, Pack, Rule
-from becalm.pipeline import Request, render
+from becalm.pipeline import render
+from becalm.request import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from becalm import console, wiring
 from becalm.answers import Answer, answer
 from becalm.config import load, memory
 from becalm.errors import ConfigError
-from becalm.pipeline import Request
+from becalm.request import Request
 from becalm.sources.process import forward_termination
 from becalm.stages import Stopwatch
 

@@ -15,7 +15,8 @@ from becalm.normalise.engine import Change, holds
 from becalm.normalise.ignores import Case, Entry
 from becalm.normalise.rendered import Cluster, Render
 from becalm.normalise.selectors import Selector
-from becalm.pipeline import Request, render
+from becalm.pipeline import render
+from becalm.request import Request
 
 Form = Literal["application", "argocd-cm"]
 

@@ -9,7 +9,8 @@ from becalm.derive.labels import app_key
 from becalm.errors import ConfigError
 from becalm.manifests.landing import Landing
 from becalm.manifests.paths import render as render_path
-from becalm.pipeline import Request, render
+from becalm.pipeline import render
+from becalm.request import Request
 from becalm.stabilise import epochs
 
 

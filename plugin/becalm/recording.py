@@ -12,7 +12,8 @@ from becalm.derive.pins import application_name
 from becalm.errors import ConfigError, SourceError
 from becalm.manifests.gathered import gathered
 from becalm.manifests.objects import Object
-from becalm.pipeline import Request, render
+from becalm.pipeline import render
+from becalm.request import Request
 from becalm.sources import kubectl
 from becalm.sources.cluster import Objects
 from becalm.stabilise.looking import Asked

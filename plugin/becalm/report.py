@@ -22,7 +22,7 @@ from becalm.manifests.paths import render as render_path
 from becalm.manifests.stream import Document, split
 from becalm.normalise import builtin
 from becalm.normalise.look import Look
-from becalm.pipeline import Request, Result
+from becalm.request import Request, Result
 from becalm.stabilise.stabiliser import Stabilised
 
 MOST_CHANGES: Final = 5_000

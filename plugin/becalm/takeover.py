@@ -22,7 +22,8 @@ from becalm.derive.pins import Pin
 from becalm.derive.sealing import Sealer
 from becalm.errors import ConfigError, counted
 from becalm.live import Field, Live
-from becalm.pipeline import Request, render
+from becalm.pipeline import render
+from becalm.request import Request
 from becalm.sources.process import forward_termination
 from becalm.tables import table, times
 

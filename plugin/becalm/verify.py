@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 
+from becalm.audits import audit_of
 from becalm.derive import instant
 from becalm.errors import DeterminismError, ToolFailedError, counted
 from becalm.manifests.compare import Difference, differences
 from becalm.manifests.objects import ObjectId
 from becalm.manifests.paths import Path
 from becalm.manifests.paths import render as render_path
-from becalm.pipeline import Request, Result, audit_of, render, render_stock
+from becalm.pipeline import render, render_stock
+from becalm.request import Request, Result
 from becalm.sources.process import Command, run
 
 PROCESSES = 3

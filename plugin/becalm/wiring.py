@@ -20,7 +20,7 @@ from becalm.derive.windows import Windows
 from becalm.errors import ConfigError
 from becalm.normalise.policy import Say, Scope
 from becalm.normalise.rules import Match
-from becalm.pipeline import Request
+from becalm.request import Request
 from becalm.sources import detect, kustomize
 from becalm.sources.chart import label
 from becalm.sources.directory import DirectoryOptions

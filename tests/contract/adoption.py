@@ -64,7 +64,7 @@ class Running:
 
     def becalm(self, *words: str, **variables: str) -> subprocess.CompletedProcess:
         """Run a command on the application, in this process."""
-        command, rest = (words[:2], words[2:]) if words[0] == "seed" else (words[:1], words[1:])
+        command, rest = (words[:2], words[2:]) if words[0] in ("seed", "lookup") else (words[:1], words[1:])
         env = {
             **MEASURE, "PATH": os.environ["PATH"], "HOME": str(self.top),
             "BECALM_CACHE_DIR": os.environ["BECALM_CACHE_DIR"], **variables,

@@ -243,7 +243,7 @@ stringData:
         done = app.becalm("render", *words)
         assert (done.returncode, done.stdout) == (8, "")
         assert (
-            "the authority was taken over without its key, so it signs nothing new; raise its epoch as well"
+            "the authority was taken over without its key, so it signs nothing new; adopt again, raise its epoch"
             in done.stderr
         )
     assert app.render("--item-epoch=Secret/tls/crt=2", "--item-epoch=Secret/tls/ca=2") != app.stock

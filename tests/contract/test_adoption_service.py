@@ -20,7 +20,7 @@ def sidecar(tmp_path) -> Sidecar:
     return one
 
 
-def adopt(sidecar: Sidecar, value: str) -> str:
+def adopt(sidecar: Sidecar, value: str, *words: str) -> str:
     """Take over a value that the application has in the cluster, and the output that is due."""
     live = sidecar.top / "live.yaml"
     text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: pw}}\nstringData: {{pw: {value}, a: usual}}\n"
@@ -33,7 +33,7 @@ def adopt(sidecar: Sidecar, value: str) -> str:
         f"--live={live}",
         f"--seed={sidecar.top / 'seed'}",
     ]
-    done = inside([*argv, f"--helm={HELM}"], cwd=sidecar.top, env=sidecar.env)
+    done = inside([*argv, f"--helm={HELM}", *words], cwd=sidecar.top, env=sidecar.env)
     assert (done.returncode, done.stderr) == (0, "")
     return value
 
@@ -69,6 +69,22 @@ def test_a_changed_file_is_another_answer_of_the_service_and_its_cache(sidecar):
     outcomes = [one["outcome"] for one in sidecar.renders(7)]
     assert outcomes == ["rendered", "rendered", "cached", "rendered", "cached", "failed", "cached"]
     assert "second-password" not in sidecar.log.read_text()
+
+
+def test_pins_of_a_chart_from_elsewhere_are_in_the_directory_of_the_application(sidecar):
+    charts = sidecar.root / "charts"
+    charts.mkdir()
+    sidecar.app.rename(charts / "web")
+    sidecar.app.mkdir()
+    given = [{"name": "chart.path", "string": "../../charts/web"}]
+    file = sidecar.top / "parameters.yaml"
+    file.write_text(yaml.safe_dump(given))
+    (sidecar.root / ".git").mkdir()
+    with sidecar.serving():
+        for wanted in ("first-password", "second-password"):
+            adopt(sidecar, wanted, f"--parameters={file}")
+            assert (sidecar.app / NAME).exists()
+            assert password(sidecar.generate(*given)) == wanted
 
 
 def test_the_answer_of_the_service_warns_of_pins_too(sidecar):

@@ -163,7 +163,7 @@ def test_what_changes_a_setting_that_counts_is_no_hit(kept, given):
 def test_every_field_of_a_request_counts_or_is_left_out_on_purpose():
     from dataclasses import fields
 
-    from becalm.pipeline import Request
+    from becalm.request import Request
 
     counted = {
         "application", "instant", "windows", "epoch", "item_epochs", "operator", "app", "by_hand", "app_scope", "strict", "directory",

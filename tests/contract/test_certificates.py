@@ -17,7 +17,8 @@ from cryptography.x509.verification import PolicyBuilder, Store
 
 from becalm.derive.labels import Application
 from becalm.derive.seed import Seed
-from becalm.pipeline import Request, Result, render
+from becalm.pipeline import render
+from becalm.request import Request, Result
 from becalm.sources.helm import HelmOptions
 
 ROOT = Path(__file__).resolve().parents[2]

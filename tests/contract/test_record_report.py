@@ -17,7 +17,9 @@ from becalm.derive import seed
 from becalm.derive.labels import Application
 from becalm.derive.pins import Pin, made_from, text_label
 from becalm.report import report
+from becalm.request import Request, Result
 from becalm.sources.helm import HelmOptions
+from becalm.study import study
 from becalm.web.records import Record, read
 
 AT = 1_790_000_000
@@ -108,8 +110,8 @@ def chart(tmp_path_factory) -> Path:
     return write(top, {**FILES, "prod.yaml": f"password: {VALUES_SECRET}\n"})
 
 
-def request(chart: Path, **fields) -> pipeline.Request:
-    return pipeline.Request(
+def request(chart: Path, **fields) -> Request:
+    return Request(
         chart=chart,
         root=chart,
         options=HelmOptions(
@@ -129,7 +131,7 @@ def request(chart: Path, **fields) -> pipeline.Request:
 
 
 @pytest.fixture(scope="module")
-def rendered(chart) -> tuple[pipeline.Request, pipeline.Result]:
+def rendered(chart) -> tuple[Request, Result]:
     asked = request(chart)
     return asked, pipeline.render(asked)
 
@@ -139,7 +141,7 @@ def told(rendered) -> dict:
     return report(*rendered)
 
 
-def derived(result: pipeline.Result) -> list[str]:
+def derived(result: Result) -> list[str]:
     texts = []
     for settled in result.stabilised.draws.values():
         value = settled.value
@@ -325,8 +327,8 @@ data:
     files = {"ours.yaml": RULES, "shop/Chart.yaml": FILES["Chart.yaml"], "shop/templates/web.yaml": web}
     asked = request(write(tmp_path, files) / "shop")
     (first, *_) = pipeline.render(asked).stabilised.draws.values()
-    study = pipeline.study(asked)
-    made = next(call.made for call in study.settled.calls if call.key == first.piece)
+    seen = study(asked)
+    made = next(call.made for call in seen.settled.calls if call.key == first.piece)
     planted = "Xq7-live-ticket"
     pins = {text_label(first.label): Pin(texts=(planted,), given=made_from(made))}
     asked = replace(asked, pins=pins)

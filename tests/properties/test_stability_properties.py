@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from becalm.derive.labels import Application
 from becalm.derive.seed import Seed
-from becalm.pipeline import Request, render
+from becalm.pipeline import render
+from becalm.request import Request
 from becalm.sources.helm import HelmOptions
 
 ROOT = Path(__file__).resolve().parents[2]

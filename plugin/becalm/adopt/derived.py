@@ -5,7 +5,7 @@ from __future__ import annotations
 from becalm.adopt.rounds import drawn, pieces
 from becalm.derive.labels import Label
 from becalm.derive.pins import Pin, text_label
-from becalm.pipeline import Study
+from becalm.study import Study
 
 
 class Unpinned:

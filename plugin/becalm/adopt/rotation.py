@@ -11,8 +11,9 @@ from becalm.derive.deriver import GIVEN
 from becalm.derive.labels import Label
 from becalm.derive.pins import Pin, text_label
 from becalm.derive.seed import Seed
-from becalm.pipeline import Request, Study, study
+from becalm.request import Request
 from becalm.stabilise.stabiliser import Settled
+from becalm.study import Study, study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

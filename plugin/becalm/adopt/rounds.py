@@ -8,8 +8,9 @@ from dataclasses import replace
 from becalm.derive.labels import Label
 from becalm.derive.pins import Pin
 from becalm.errors import DeterminismError
-from becalm.pipeline import Request, Study, study
+from becalm.request import Request
 from becalm.stabilise.stabiliser import Settled
+from becalm.study import Study, study
 
 Pinned = Mapping[Label, Pin]
 _MAX_ROUNDS = 6

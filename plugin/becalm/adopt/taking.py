@@ -20,9 +20,11 @@ from becalm.live import Field, Live
 from becalm.manifests.align import Source
 from becalm.manifests.objects import ObjectId
 from becalm.manifests.paths import Path
-from becalm.pipeline import Request, Study, render, study
+from becalm.pipeline import render
+from becalm.request import Request
 from becalm.stabilise.records import Draw, around
 from becalm.stabilise.stabiliser import Settled
+from becalm.study import Study, study
 
 State = Literal[
     "taken over",

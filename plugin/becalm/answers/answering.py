@@ -12,8 +12,9 @@ from becalm.answers import quoting
 from becalm.answers.key import Key
 from becalm.answers.store import Entry, Store
 from becalm.errors import ToolFailedError
-from becalm.pipeline import Request, Result, render
+from becalm.pipeline import render
 from becalm.report import report
+from becalm.request import Request, Result
 from becalm.stages import Stopwatch
 
 _DAY = 86_400

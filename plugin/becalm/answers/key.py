@@ -22,7 +22,7 @@ from pathlib import Path
 from becalm import __version__, overlays
 from becalm.errors import PluginError
 from becalm.manifests import yamlio
-from becalm.pipeline import Request
+from becalm.request import Request
 from becalm.sources import detect, kustomization, kustomize
 from becalm.sources import tree as charts
 from becalm.stabilise.recorded import NAME as LOOKUPS

@@ -14,7 +14,7 @@ from typing import Final
 from becalm.errors import PluginError
 from becalm.manifests import yamlio
 from becalm.manifests.paths import leaves
-from becalm.pipeline import Request
+from becalm.request import Request
 
 _MASK: Final = "********"
 #: Shorter texts are words of helm's own, such as `true`; no secret is worth its name with fewer signs.

@@ -30,7 +30,7 @@ from becalm.templates import functions
 from becalm.templates.files import wants
 
 if TYPE_CHECKING:
-    from becalm.pipeline import Request
+    from becalm.request import Request
 
 _HELP_SECONDS = 50.0
 

@@ -15,8 +15,8 @@ from becalm import console
 from becalm.answers import Answer
 from becalm.config import load
 from becalm.generating import generate
-from becalm.pipeline import Request
 from becalm.report import source_of
+from becalm.request import Request
 from becalm.stages import Stopwatch
 
 #: Of a record in one line; without the differences a longer one is told.

@@ -148,6 +148,7 @@ class Stabiliser:
         self.settled: dict[tuple[str, str], Label] = {}
         self._requested: set[tuple[str, str, tuple[str, ...]]] = set()
         self._pinned = PinnedTexts(self.table)
+        self._demands = False
         self.result = Stabilised(output=None)
 
     def run(self, render: Render) -> Stabilised:
@@ -170,6 +171,9 @@ class Stabiliser:
                 attempt = self._attempt(render, mode)
             if attempt.error is not None:
                 request = self._request(attempt.error)
+                if request is None and self._may_demand(mode):
+                    self._demands = True
+                    continue
                 if request is None:
                     self.result.error = self._redacted(attempt.error)
                     return self.result
@@ -221,6 +225,11 @@ class Stabiliser:
         output, _ = looking.take(attempt.output, self.marker, self.result.sites.lookups)
         output, records = take(output, self.marker)
         return Observed(output=output, records=records)
+
+    def _may_demand(self, mode: Mode) -> bool:
+        """Whether the render may have failed for want of what it looks up, which is then asked for one by one."""
+        asks = self.lookups is not None and self.lookups.unknown == "ask"
+        return asks and mode == "survey" and not self._demands
 
     def _learns(self, ran: list[looking.Ran]) -> bool:
         """Whether something was looked up that must be answered otherwise; the answer is there now."""
@@ -286,7 +295,7 @@ class Stabiliser:
             table=self.table if observed is None else observed, texts=done.texts, salt=salt,
             records_all=observed is not None,
             interesting=f"{mention}|{words}" if words else mention,
-            unknown="stock" if self.lookups is None else self.lookups.unknown,
+            unknown="stock" if self.lookups is None else "demand" if self._demands else self.lookups.unknown,
             answers={} if self.lookups is None else self.lookups.table(),
         )  # fmt: skip
         return render(done.changed, runtime.text())
@@ -420,7 +429,8 @@ class Stabiliser:
         if kind == "lookup":
             (event,) = fields
             assert isinstance(event, list)
-            return "survey" if self.lookups.learn([looking.ran(event, sites)]) else "replay"
+            is_other = self.lookups.learn([looking.ran(event, sites)])
+            return "survey" if is_other or self._demands else "replay"
         site = sites[int(str(fields[0]))]
         raise _Fault(
             DeterminismError(

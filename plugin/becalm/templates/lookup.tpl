@@ -2,7 +2,7 @@
 What stands for `lookup`: [frame, site, API version, kind, namespace, name], with typed results as draws have.
 
 In the shared state l is what answers a lookup for which the runtime has no answer: stock (helm itself), or ask (an
-empty map; in a replay it is a request). q is what was looked up, by site and arguments.
+empty map; in a replay it is a request), or demand (always a request, where a template cannot go on with nothing). q is what was looked up, by site and arguments.
 */ -}}
 
 {{- define "becalm.lookup" -}}
@@ -22,7 +22,7 @@ empty map; in a replay it is a request). q is what was looked up, by site and ar
 {{- $known = hasKey $s.a $k -}}
 {{- if $known -}}
 {{- include (print "becalm.answer:" $k) $f.r -}}
-{{- else if and (eq $s.l "ask") (eq $s.m "replay") -}}
+{{- else if or (eq $s.l "demand") (and (eq $s.l "ask") (eq $s.m "replay")) -}}
 {{- include "becalm.fail" (list $s "lookup" (prepend $a $id)) -}}
 {{- else -}}
 {{- $_ := set $f.r "v" dict -}}

@@ -16,7 +16,7 @@ from becalm.templates.tokens import quote
 
 Mode = Literal["survey", "replay"]
 #: What answers a lookup for which there is no answer: helm itself; or an empty map, and in a replay a request.
-Unknown = Literal["stock", "ask"]
+Unknown = Literal["stock", "ask", "demand"]
 
 #: Settled draws: file key -> root path -> draw key -> arguments -> entry. An entry holds the value as
 #: `v` (a string, a mapping with Cert and Key, or the order of a shuffle as a list of positions), and as
