@@ -110,13 +110,19 @@ def _stabilised(request: Request, watch: Stopwatch) -> _Stable:
     if kind == "kustomize":
         with watch.of("kustomize"):
             built = _built(request, None)
-        return _Stable(built.output, 0, None, {}, built.warnings, built.told)
+        return _Stable(built.output, 0, None, {}, built.warnings, built.told, notices=built.told.notices)
     chart = _chart(request, watch)
     if kind == "helm":
         return chart
     with watch.of("kustomize"):
         built = _built(request, chart.output)
-    return replace(chart, output=built.output, warnings=(*chart.warnings, *built.warnings), charts=built.told)
+    return replace(
+        chart,
+        output=built.output,
+        warnings=(*chart.warnings, *built.warnings),
+        charts=built.told,
+        notices=(*chart.notices, *built.told.notices),
+    )
 
 
 def _chart(request: Request, watch: Stopwatch) -> _Stable:

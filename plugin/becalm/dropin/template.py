@@ -31,6 +31,7 @@ from becalm.templates.files import wants
 
 if TYPE_CHECKING:
     from becalm.request import Request
+    from becalm.stabilise.stabiliser import Stabilised
 
 _HELP_SECONDS = 50.0
 
@@ -258,5 +259,18 @@ def _stabilised(session: Session, found: _Found) -> Path:
         raise _StockFailsError(done.fault or pipeline.unstable(found.tree, done))
     if deriver is not None:
         told.changes(session.environment, certs.changes(deriver.issued))
+    _tell_lookups(session, request, done)
     copy.quieten()
     return copy.path
+
+
+def _tell_lookups(session: Session, request: Request, done: Stabilised) -> None:
+    """Tell what a chart looks up; what the cluster answers may be something else tomorrow, as what is fetched."""
+    from becalm import console, lookups  # noqa: PLC0415  # not for charts that draw nothing
+
+    if done.lookups and request.looking.policy == "live":
+        told.fetched(session.environment)
+    notices = lookups.notices(done.lookups, request.looking)
+    if not told.noticed(session.environment, notices):
+        for one in notices:
+            console.warn(one.line())

@@ -1,4 +1,4 @@
-"""What becalm-helm tells the becalm that started Kustomize: when each certificate changes, and what was fetched.
+"""What becalm-helm tells the becalm that started Kustomize: when each certificate changes, what was fetched or looked up.
 
 A render is kept until the first does (becalm.answers), and what was fetched for as long as the operator says. The file is in a private
 directory that no chart reaches. `pull` is told of before it becomes helm, so this imports nothing that Python has not loaded.
@@ -11,11 +11,14 @@ import os
 # As typing has it, which takes longer to load than all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from becalm.errors import Warned
 
 #: Names the file; becalm.sources.kustomize sets it.
 FILE = "BECALM_HELM_TOLD"
 FETCHED = "fetched"
+NOTICE = "notice"
 
 
 def changes(variables: Mapping[str, str], planned: Mapping[bytes, int]) -> None:
@@ -36,6 +39,23 @@ def fetched(variables: Mapping[str, str]) -> None:
         SourceError: the file cannot be written.
     """
     _line(variables, FETCHED)
+
+
+def noticed(variables: Mapping[str, str], notices: Sequence[Warned]) -> bool:
+    """Tell what should be told to people; whether there is somebody who will.
+
+    Raises:
+        SourceError: the file cannot be written.
+    """
+    if not variables.get(FILE):
+        return False
+    import base64  # noqa: PLC0415  # loaded where there is something to tell only
+    import json  # noqa: PLC0415
+
+    for one in notices:
+        text = json.dumps([one.what, one.where, one.hint]).encode()
+        _line(variables, f"{NOTICE} {base64.b64encode(text).decode('ascii')}")
+    return True
 
 
 def _line(variables: Mapping[str, str], text: str) -> None:

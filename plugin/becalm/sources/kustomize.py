@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becalm.errors import ConfigError, ManifestError, ToolFailedError, ToolMissingError
+from becalm.errors import ConfigError, ManifestError, ToolFailedError, ToolMissingError, Warned
 from becalm.sources import shortage
 from becalm.sources.excerpt import short
 from becalm.sources.process import Command, Completed, run
@@ -24,6 +26,7 @@ HELM_ROOT = "BECALM_HELM_ROOT"
 #: What becalm-helm writes to (becalm.dropin.told).
 HELM_TOLD = "BECALM_HELM_TOLD"
 _FETCHED = "fetched"
+_NOTICE = "notice"
 #: What becalm-askpass reads (becalm.dropin.askpass).
 ASKPASS_SERVER = "BECALM_ASKPASS_SERVER"
 ASKPASS_PROGRAM = "BECALM_ASKPASS_PROGRAM"
@@ -37,11 +40,12 @@ class Told:
     """What becalm-helm tells of the charts of a build.
 
     `changes` is when each certificate in them changes, in seconds since 1970, by its SHA-256 fingerprint; `fetched` says
-    whether a chart was fetched from elsewhere.
+    whether a chart was fetched from elsewhere, or looked something up in the cluster. `notices` are sorted.
     """
 
     changes: Mapping[bytes, int] = field(default_factory=dict)
     fetched: bool = False
+    notices: tuple[Warned, ...] = ()
 
     @property
     def change(self) -> int | None:
@@ -53,8 +57,15 @@ def told(text: str) -> Told:
     """Read what becalm-helm has written."""
     lines = text.splitlines()
     words = [line.split() for line in lines if line != _FETCHED]
-    changes = {bytes.fromhex(fingerprint): int(at) for _, at, fingerprint in words}
-    return Told(changes=changes, fetched=_FETCHED in lines)
+    changes = {bytes.fromhex(rest[1]): int(rest[0]) for kind, *rest in words if kind != _NOTICE}
+    # Two charts, or one chart twice, may say the same.
+    notices = sorted({rest[0] for kind, *rest in words if kind == _NOTICE}, key=base64.b64decode)
+    return Told(changes=changes, fetched=_FETCHED in lines, notices=tuple(map(_notice, notices)))
+
+
+def _notice(text: str) -> Warned:
+    what, where, hint = json.loads(base64.b64decode(text))
+    return Warned(what, where=where, hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

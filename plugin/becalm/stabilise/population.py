@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from dataclasses import replace
 
 from becalm.manifests.objects import Object, ObjectId, identify
 from becalm.manifests.scalars import Value
@@ -21,6 +22,7 @@ class Population:
     """
 
     def __init__(self, objects: Iterable[Object], *, namespace: str) -> None:
+        self._namespace = namespace
         self._objects: dict[ObjectId, Object] = {}
         for obj in objects:
             owner = identify(obj, namespace)
@@ -36,11 +38,12 @@ class Population:
         group, slash, _ = asked.api_version.rpartition("/")
         group = group if slash else ""
         if asked.name:
-            for namespace in (asked.namespace, ""):
-                owner = ObjectId(kind=asked.kind, namespace=namespace, name=asked.name, group=group)
-                if owner in self._objects:
-                    return stored(self._objects[owner], owner)
-            return {}
+            owner = ObjectId(kind=asked.kind, namespace=asked.namespace, name=asked.name, group=group)
+            for one in (owner, replace(owner, namespace="")):
+                if one in self._objects:
+                    return stored(self._objects[one], one)
+            unscoped = self._unscoped(replace(owner, namespace=self._namespace))
+            return {} if asked.namespace or unscoped is None else unscoped
         found = sorted(
             (
                 owner
@@ -51,6 +54,13 @@ class Population:
             key=lambda owner: (owner.namespace, owner.name),
         )
         return listed(asked, [stored(self._objects[owner], owner) for owner in found])
+
+    def _unscoped(self, owner: ObjectId) -> Object | None:
+        """An object that names no namespace, of a custom kind that may have none."""
+        obj = self._objects.get(owner)
+        metadata = None if obj is None else obj.get("metadata")
+        is_custom = "." in owner.group and not owner.group.endswith(".k8s.io")
+        return obj if is_custom and isinstance(metadata, dict) and not metadata.get("namespace") else None
 
 
 def listed(asked: Asked, items: list[Object]) -> Object:
