@@ -137,6 +137,12 @@ def test_what_is_recorded_is_found_in_every_position(tmp_path):
     assert found["r0"] == min(NAMES)
 
 
+NOTHING = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data: {there: {{ if lookup "v1" "ConfigMap" .Release.Namespace "a" }}yes{{ else }}no{{ end }}}
+"""
 SITES = """\
 apiVersion: v1
 kind: ConfigMap
@@ -215,3 +221,27 @@ def test_a_chart_that_kustomize_inflates_tells_what_it_looks_up(tmp_path):
     refused = app.becalm("render", *options, "--lookup=recorded")
     assert (refused.returncode, refused.stdout) == (5, "")
     assert "no answer is recorded for Secret a/b" in refused.stderr
+
+
+def test_a_file_that_cannot_be_trusted_is_not_recorded_over(tmp_path):
+    app = Running(tmp_path, {"templates/a.yaml": NOTHING, "becalm.lookups.yaml": "lookups: []\n"})
+    live = app.write_live([])
+    refused = app.becalm("lookup", "record", f"--live={live}")
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert (
+        "becalm.lookups.yaml: the file is none of recorded lookups; restore it from Git, or remove it"
+        in refused.stderr
+    )
+    (app.directory / "becalm.lookups.yaml").unlink()
+    assert app.becalm("lookup", "record", f"--live={live}").returncode == 0
+
+
+@pytest.mark.parametrize("policy", ["empty", "recorded", "rendered"])
+def test_verify_compares_with_stock_helm_what_finds_nothing(tmp_path, policy):
+    app = Running(tmp_path, {"templates/a.yaml": NOTHING})
+    there = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "space"}}
+    assert app.becalm("lookup", "record", f"--live={app.write_live([there])}").returncode == 0
+    assert ("there: yes" in app.render(f"--lookup={policy}")) is (policy != "empty")
+    done = app.becalm("verify", f"--lookup={policy}")
+    assert done.returncode == 0, done.stderr
+    assert "Verified: becalm's renders are identical" in done.stdout

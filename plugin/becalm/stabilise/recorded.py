@@ -32,6 +32,8 @@ _FIELDS = ("apiVersion", "kind", "namespace", "name")
 Section = list[Value]
 _MOST = 16 * 1024 * 1024
 _AGAIN = "run `becalm lookup record` again"
+#: Recording keeps the sections of other applications, so it does not begin with a file that it cannot trust.
+_RESTORE = "restore it from Git, or remove it and run `becalm lookup record` for each application in it"
 
 
 class Recorded(Lookups):
@@ -185,12 +187,12 @@ def read(text: str, *, where: str) -> dict[str, Section]:
     try:
         value: Any = yamlio.load(text, where=where, strict=True)
     except ManifestError as error:
-        raise SourceError(error.what, where=error.where, hint=_AGAIN) from error
+        raise SourceError(error.what, where=error.where, hint=_RESTORE) from error
     sections = value.get("applications") if isinstance(value, dict) else None
     if not isinstance(sections, dict) or not all(isinstance(one, list) for one in sections.values()):
-        raise SourceError("the file is none of recorded lookups", where=where, hint=_AGAIN)
+        raise SourceError("the file is none of recorded lookups", where=where, hint=_RESTORE)
     if write(sections) != text:
-        raise SourceError("the file was changed since it was recorded", where=where, hint=_AGAIN)
+        raise SourceError("the file was changed since it was recorded", where=where, hint=_RESTORE)
     return sections
 
 
@@ -203,12 +205,12 @@ def _text(path: Path) -> str | None:
     """The file's text; None where there is no file."""
     try:
         if path.is_symlink() or path.stat().st_size > _MOST:
-            raise SourceError("the file is a link, or too long", where=NAME, hint=_AGAIN)
+            raise SourceError("the file is a link, or too long", where=NAME, hint=_RESTORE)
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SourceError("the file cannot be read", where=NAME, hint=_AGAIN) from error
+        raise SourceError("the file cannot be read", where=NAME, hint=_RESTORE) from error
 
 
 def _entry(asked: Asked, answer: Object, sealing: Sealer) -> dict[str, Value]:
