@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-from children import MEASURE
+from children import MEASURE, run
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("BECALM_TEST_TOOLS", ROOT / ".tools"))
@@ -94,11 +93,8 @@ class App:
         self, *parameters: dict, timeout: float = 60, **variables: str
     ) -> subprocess.CompletedProcess:
         env = {**self.env, "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables}
-        argv = [sys.executable, "-m", "becalm", "generate"]
         before = snapshot(self.root)
-        done = subprocess.run(
-            argv, cwd=self.directory, env=env, capture_output=True, text=True, timeout=timeout, check=False
-        )
+        done = run(["generate"], cwd=self.directory, env=env, timeout=timeout)
         assert snapshot(self.root) == before, "the checkout was written to"
         assert not list(self.top.glob("becalm-*")), "something was left"
         return done
@@ -108,12 +104,10 @@ class App:
 
     def command(self, name: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
         """Another command, by hand."""
-        argv = [sys.executable, "-m", "becalm", name, *arguments]
+        words = [name, *arguments]
         if name != "parameters":
-            argv += [str(self.directory), "--app=my-app", "--namespace=space", f"--helm={HELM}"]
-        return subprocess.run(
-            argv, cwd=self.directory, env={**self.env, **variables}, capture_output=True, text=True, timeout=100, check=False
-        )  # fmt: skip
+            words += [str(self.directory), "--app=my-app", "--namespace=space", f"--helm={HELM}"]
+        return run(words, cwd=self.directory, env={**self.env, **variables}, timeout=100)
 
 
 def snapshot(root: Path) -> dict[str, bytes]:

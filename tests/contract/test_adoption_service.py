@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
+import children
 import pytest
 import yaml
 from adoption import NAME, objects, stored
@@ -101,16 +99,6 @@ def test_the_answer_of_the_service_warns_of_pins_too(sidecar):
 
 def test_becalm_helm_uses_pins(sidecar):
     wanted = adopt(sidecar, "taken-over-password")
-    argv = [
-        sys.executable,
-        "-m",
-        "becalm.dropin",
-        "template",
-        "my-app",
-        str(sidecar.app),
-        "--namespace=space",
-    ]
-    done = subprocess.run(
-        argv, env=sidecar.env, cwd=sidecar.top, capture_output=True, text=True, timeout=60, check=False
-    )
+    words = ["template", "my-app", sidecar.app, "--namespace=space"]
+    done = children.run(words, env=sidecar.env, cwd=sidecar.top, program="becalm.dropin.main")
     assert password(done) == wanted

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import children
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +72,7 @@ class World:
         return {**os.environ, "TMPDIR": str(self.temporary)}
 
     def run(self) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(self.argv(), env=self.env(), capture_output=True, timeout=60, check=False)
+        return children.run(self.argv()[3:], env=self.env(), text=False)
 
 
 def no_seed(world: World) -> None:

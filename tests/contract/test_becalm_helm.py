@@ -16,6 +16,7 @@ import threading
 import time
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 
@@ -137,7 +138,9 @@ class Place:
 
     def becalm(self, version: str, *arguments: str, text: str | None = None, **env: str):
         env = {**self.identity, "BECALM_HELM": str(binary(f"helm-{version}")), **env}
-        return self.run(self.dropin, *arguments, text=text, **env)
+        return children.run(
+            arguments, cwd=self.root, env={**self.env, **env}, stdin=text or "", program="becalm.dropin.main", name=str(self.dropin)
+        )  # fmt: skip
 
     def same(self, version: str, *arguments: str, text: str | None = None, **env: str):
         """Run both, and compare all that can be seen."""

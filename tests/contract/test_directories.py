@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 from children import MEASURE
@@ -37,9 +37,7 @@ def app(tmp_path) -> Path:
 
 
 def becalm(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedProcess:
-    argv = [sys.executable, "-m", "becalm", *map(str, arguments)]
-    env = {**MEASURE, "PATH": os.environ["PATH"], **env}
-    return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return children.run(arguments, cwd=cwd, env={**MEASURE, "PATH": os.environ["PATH"], **env})
 
 
 def generate(app: Path, **options: str) -> subprocess.CompletedProcess:

@@ -12,10 +12,10 @@ import io
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 
@@ -58,12 +58,14 @@ def helm(version: str) -> Path:
     return TOOLS / f"helm-{version}" / "helm"
 
 
-def becalm(case: str, chart: Path, version: str, hash_seed: int = 1, seed: bytes = SEED) -> str:
+def becalm(case: str, chart: Path, version: str, hash_seed: int | None = None, seed: bytes = SEED) -> str:
     (chart.parents[1] / "seed").write_bytes(seed)
-    argv = [sys.executable, "-m", "becalm", "render", chart, "--app=app", "--namespace=space"]
+    argv = ["render", chart, "--app=app", "--namespace=space"]
     argv += [f"--seed={chart.parents[1] / 'seed'}", f"--helm={helm(version)}", *lines(case, "arguments")]
-    env = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "TMPDIR": str(chart.parents[1])}
-    done = subprocess.run(argv, cwd=chart, env=env, capture_output=True, text=True, timeout=60, check=False)
+    env = {**os.environ, "TMPDIR": str(chart.parents[1])}
+    if hash_seed is not None:
+        env["PYTHONHASHSEED"] = str(hash_seed)
+    done = children.run(argv, cwd=chart, env=env)
     assert done.returncode == 0, done.stderr
     # Of a lookup that finds nothing a warning tells; of anything else nothing is to be told.
     told = [line for line in done.stderr.splitlines() if not line.startswith("Warning: lookup: ")]

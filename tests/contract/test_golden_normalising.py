@@ -6,10 +6,9 @@ After a change that is meant: UPDATE_GOLDEN=1 make test, and read the difference
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 
@@ -25,19 +24,9 @@ REPORTS = {
 
 def run(case: str, command: str, version: str = "4.1.4") -> str:
     name, *more = command.split()
-    argv = [
-        sys.executable,
-        "-W",
-        "error",
-        "-m",
-        "becalm",
-        name,
-        GOLDEN / case,
-        "--app=app",
-        "--namespace=space",
-    ]
+    argv = [name, GOLDEN / case, "--app=app", "--namespace=space"]
     argv += ["--kube-version=v1.34.1", f"--helm={TOOLS / f'helm-{version}' / 'helm'}", *more]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = children.run(argv)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 from applications import HELM, array, pairs, text, write
 from children import MEASURE
@@ -46,10 +46,7 @@ def generate(root: Path, *parameters: dict, **variables: str) -> subprocess.Comp
         "KUBE_VERSION": "1.34.1", "KUBE_API_VERSIONS": "v1,apps/v1", "SECRET": "never",
         "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables,
     }  # fmt: skip
-    argv = [sys.executable, "-m", "becalm", "generate"]
-    return subprocess.run(
-        argv, cwd=root / "apps" / "web", env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    return children.run(["generate"], cwd=root / "apps" / "web", env=env)
 
 
 def stock(root: Path, *flags: str, release: str = "my-app", namespace: str = "space", crds: bool = True,
@@ -205,11 +202,7 @@ def test_random_values_in_values_of_parameters_are_stable(repository):
 
 def test_what_can_be_set_is_announced(repository):
     def announced(*more: str) -> list[dict]:
-        argv = [sys.executable, "-m", "becalm", "parameters", *more]
-        done = subprocess.run(
-            argv, cwd=repository / "apps" / "web", capture_output=True, text=True, check=True
-        )
-        return json.loads(done.stdout)
+        return json.loads(children.run(["parameters", *more], cwd=repository / "apps" / "web").stdout)
 
     assert {entry["name"] for entry in announced()} >= {"releaseName", "valueFiles", "becalm.epoch"}
     assert announced("--dynamic") == [

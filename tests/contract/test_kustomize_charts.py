@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 from applications import array, pairs, text, write
@@ -166,10 +166,16 @@ def test_becalm_helm_gets_the_variables_of_generate_and_no_others(tmp_path, fake
 
 
 def by_hand(command: str, path: Path, *options: str, **variables: str) -> subprocess.CompletedProcess:
-    argv = [sys.executable, "-m", "becalm", command, path, "--app=my-app", "--namespace=space", f"--helm={HELM}",
-            f"--kustomize={KUBECTL}", *options]  # fmt: skip
-    env = {"PATH": os.environ["PATH"], **variables}
-    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=200, check=False)
+    words = [
+        command,
+        path,
+        "--app=my-app",
+        "--namespace=space",
+        f"--helm={HELM}",
+        f"--kustomize={KUBECTL}",
+        *options,
+    ]
+    return children.run(words, env={"PATH": os.environ["PATH"], **variables}, timeout=200)
 
 
 def test_by_hand_becalm_helm_gets_what_the_options_say(tmp_path, fake, seed):

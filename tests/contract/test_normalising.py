@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,8 +60,7 @@ def chart(tmp_path):
 
 
 def becalm(*arguments: object, **more) -> subprocess.CompletedProcess:
-    argv = [sys.executable, "-m", "becalm", *map(str, arguments)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, **more)
+    return children.run(arguments, **more)
 
 
 def render(command: str, chart: Path, *more: str) -> subprocess.CompletedProcess:

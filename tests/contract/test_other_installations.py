@@ -92,6 +92,22 @@ def test_the_charts_values_hold_the_same_service_and_policy() -> None:
     assert chart_values()["repoServer"]["networkPolicy"] == {"create": True}
 
 
+def test_the_monitor_of_pods_fits_the_chart_and_the_operator_as_well() -> None:
+    """It is applied by itself there (docs/install.md), so it has to select their pods and name their container's port."""
+    monitor = yaml.safe_load((MANIFESTS / "components/monitoring/pod-monitor.yaml").read_text())
+    (service,) = [item for item in chart_values()["extraObjects"] if item["kind"] == "Service"]
+    assert monitor["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
+    # The operator labels its pods by the name of its resource: NAME-repo-server.
+    name = f"{operator()['metadata']['name']}-repo-server"
+    assert monitor["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    for containers in (
+        chart_values()["repoServer"]["extraContainers"],
+        operator()["spec"]["repo"]["sidecarContainers"],
+    ):
+        assert endpoint["port"] in [port["name"] for port in becalm_of(containers)["ports"]]
+
+
 def test_the_charts_values_name_only_keys_that_the_chart_has() -> None:
     """Read in the chart's values.yaml, version 10.1.1; helm ignores any other key silently."""
     values = chart_values()

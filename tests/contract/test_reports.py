@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 
@@ -29,13 +30,13 @@ def seed(tmp_path):
 
 def argv(command: str, case: str, seed: Path, *more: str) -> list[str]:
     return [
-        sys.executable, "-W", "error", "-m", "becalm", command, str(GOLDEN / case), "--app=app", "--namespace=space",
+        command, str(GOLDEN / case), "--app=app", "--namespace=space",
         f"--seed={seed}", f"--helm={TOOLS / 'helm-4.1.4' / 'helm'}", "--at=2026-11-30T12:00:00Z", *more,
     ]  # fmt: skip
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run(argv(*arguments), capture_output=True, text=True, timeout=60, check=False)
+    return children.run(argv(*arguments))
 
 
 @pytest.mark.parametrize("command", ["certs", "derive"])
@@ -135,7 +136,9 @@ def test_what_is_wrong_is_said_in_one_line(seed, more, words):
 
 def on_terminal(arguments: list[str]) -> tuple[int, str]:
     master, terminal = pty.openpty()
-    with subprocess.Popen(arguments, stdout=terminal, stderr=terminal, stdin=terminal) as child:
+    with subprocess.Popen(
+        [sys.executable, "-m", "becalm", *arguments], stdout=terminal, stderr=terminal, stdin=terminal
+    ) as child:
         os.close(terminal)
         text = b""
         try:

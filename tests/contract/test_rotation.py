@@ -6,9 +6,9 @@ import base64
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 
@@ -72,8 +72,7 @@ def generate(app: Path, parameters: object = None, **variables: str) -> subproce
         "ARGOCD_APP_NAME": "app", "ARGOCD_APP_PROJECT_NAME": "default", "ARGOCD_APP_NAMESPACE": "space",
         "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables,
     }  # fmt: skip
-    argv = [sys.executable, "-m", "becalm", "generate"]
-    return subprocess.run(argv, cwd=app, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return children.run(["generate"], cwd=app, env=env)
 
 
 def values(done: subprocess.CompletedProcess) -> dict[str, str]:

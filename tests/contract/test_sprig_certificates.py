@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 from cryptography import x509
@@ -92,9 +92,15 @@ def both(chart, request):
     """The objects of stock helm and of becalm."""
     helm = TOOLS / f"helm-{request.param}" / "helm"
     stock = subprocess.run([helm, "template", "app", chart], capture_output=True, text=True, check=True)
-    argv = [sys.executable, "-W", "error", "-m", "becalm", "render", chart, "--app=app", "--namespace=n"]
-    argv += [f"--seed={chart.parent / 'seed'}", f"--helm={helm}"]
-    ours = subprocess.run(argv, capture_output=True, text=True, check=False)
+    words = [
+        "render",
+        chart,
+        "--app=app",
+        "--namespace=n",
+        f"--seed={chart.parent / 'seed'}",
+        f"--helm={helm}",
+    ]
+    ours = children.run(words)
     assert ours.stderr == ""
     return load(stock.stdout), load(ours.stdout), request.param
 

@@ -7,9 +7,9 @@ import hashlib
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 import yaml
 
@@ -40,16 +40,24 @@ def write(directory: Path, files: dict[str, str]) -> Path:
 
 
 def becalm(
-    chart: Path, *arguments: str, version: str = "4.1.4", hash_seed: int = 1
+    chart: Path, *arguments: str, version: str = "4.1.4", hash_seed: int | None = None
 ) -> subprocess.CompletedProcess:
     seed = chart.parent / "seed"
     if not seed.exists():
         seed.touch(mode=0o600)
         seed.write_bytes(SEED)
-    argv = [sys.executable, "-m", "becalm", "render", str(chart), "--app=a", "--namespace=n"]
-    argv += [f"--seed={seed}", f"--helm={helm(version)}", *arguments]
-    env = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+    words = [
+        "render",
+        chart,
+        "--app=a",
+        "--namespace=n",
+        f"--seed={seed}",
+        f"--helm={helm(version)}",
+        *arguments,
+    ]
+    return children.run(
+        words, env=None if hash_seed is None else {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    )
 
 
 def objects(chart: Path, *arguments: str, version: str = "4.1.4") -> dict[str, dict]:
@@ -210,18 +218,7 @@ def test_faults_are_one_clear_line(
 def test_a_drawing_chart_without_a_seed_is_refused(tmp_path: Path) -> None:
     """There is no default seed."""
     chart = write(tmp_path, CASES["checksum"])
-    argv = [
-        sys.executable,
-        "-m",
-        "becalm",
-        "render",
-        chart,
-        "--app=a",
-        "--namespace=n",
-        "--helm",
-        helm("4.1.4"),
-    ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = children.run(["render", chart, "--app=a", "--namespace=n", "--helm", helm("4.1.4")])
     assert (done.returncode, done.stdout) == (8, "")
     assert "needs a seed" in done.stderr
 
@@ -239,8 +236,7 @@ def test_generate_works_from_argo_cds_environment(tmp_path: Path) -> None:
         "BECALM_SEED_FILE": str(tmp_path / "seed"),
         "BECALM_HELM": str(helm("4.1.4")),
     }
-    argv = [sys.executable, "-m", "becalm", "generate"]
-    done = subprocess.run(argv, cwd=chart, env=env, capture_output=True, text=True, check=False)
+    done = children.run(["generate"], cwd=chart, env=env)
     assert done.returncode == 0, done.stderr
     assert "kind: Secret" in done.stdout
 
@@ -249,11 +245,9 @@ def test_verify_and_audit_name_places_and_no_values(tmp_path: Path) -> None:
     """`verify` proves a chart and shows where draws land; `audit` lists the calls."""
     chart = write(tmp_path, CASES["checksum"])
     common = ["--app=a", "--namespace=n", "--throwaway-seed", f"--helm={helm('4.1.4')}"]
-    argv = [sys.executable, "-m", "becalm", "verify", str(chart), *common]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = children.run(["verify", chart, *common])
     assert done.returncode == 0, done.stderr
     assert "templates/s.yaml:6" in done.stdout
     assert "Secret/n/db data.password" in done.stdout
-    argv = [sys.executable, "-m", "becalm", "audit", str(chart)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = children.run(["audit", chart])
     assert "templates/s.yaml:6  randAlphaNum  draw" in done.stdout
