@@ -25,7 +25,7 @@ SCRIPTS := tools $(wildcard demo/demo.py benchmarks)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: $(STAMP) $(if $(HELM),,tools) ## render demo/shop with stock helm and with becalm and compare (HELM=PATH: your helm)
@@ -61,6 +61,12 @@ soak: $(STAMP) tools ## ten minutes of 40 calls at once, through a stand-in for 
 bench: $(STAMP) tools ## measure becalm beside stock helm
 	$(PY) benchmarks/bench.py $(if $(HELM),--helm "$(HELM)")
 	$(PY) benchmarks/service.py $(if $(HELM),--helm "$(HELM)")
+
+# A directory of charts.
+CHARTS ?=
+.PHONY: bench-charts
+bench-charts: $(STAMP) tools ## measure becalm beside stock helm on your own charts (CHARTS=DIR)
+	$(PY) benchmarks/charts.py $(CHARTS)
 
 .PHONY: fuzz
 fuzz: $(STAMP) tools ## run the property tests at length (tens of thousands of examples)

@@ -11,11 +11,13 @@ import subprocess
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from generate import Generator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from becalm.templates import tokens
 from becalm.templates.syntax import parse
 from becalm.templates.tokens import TemplateSyntaxError
 
@@ -87,3 +89,20 @@ def fault(text: str) -> str:
     except TemplateSyntaxError as error:
         return str(error)
     return ""
+
+
+def lexed(text: str) -> object:
+    """The actions of a text, or why it has none."""
+    try:
+        return tokens.actions(text)
+    except TemplateSyntaxError as error:
+        return error.reason, error.offset
+
+
+@given(seed=st.integers(0, 2**64))
+def test_what_is_read_quickly_is_what_is_read_token_by_token(seed: int) -> None:
+    random = Random(seed)
+    texts = [soup(random) if number % 2 else damaged(random) for number in range(5 * BATCH)]
+    quick = [lexed(text) for text in texts]
+    with patch.object(tokens, "_action", tokens._odd_action):
+        assert [lexed(text) for text in texts] == quick

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from becalm.templates import functions
 from becalm.templates.files import TemplateFile
@@ -19,6 +20,7 @@ from becalm.templates.tokens import TemplateSyntaxError
 
 _COMPUTED_INCLUDE = re.compile(r"(?<![\w.$])include(?:\s+[^\s\"`]|\s*[|)}])")
 _TPL = re.compile(r"(?<![\w.$])tpl(?!\w)")
+_MOST_READ = 4096
 
 
 @dataclass(slots=True)
@@ -166,8 +168,15 @@ def read(file: TemplateFile) -> Parsed:
     Raises:
         TemplateSyntaxError: Go would refuse it.
     """
-    statements = parse(file.text)
-    return Parsed(file, statements, [(name, uses(body)) for name, body in bodies(statements)])
+    statements, found = _read(file.text)
+    return Parsed(file, statements, found)
+
+
+@lru_cache(maxsize=_MOST_READ)
+def _read(text: str) -> tuple[list[Statement], list[tuple[str, Uses]]]:
+    """The same of a text. A library lies in many subcharts, and all files are looked at again with each text for `tpl`."""
+    statements = parse(text)
+    return statements, [(name, uses(body)) for name, body in bodies(statements)]
 
 
 def taint_all(files: list[TemplateFile], texts: list[TemplateFile], *, looks: bool) -> Taint:

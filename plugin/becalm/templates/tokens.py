@@ -25,6 +25,8 @@ _NUMBER = r"""
             | [0-9_]* (?:\.[0-9_]*)? (?:[eE][+-]?[0-9_]*)?
           ) i?
 """
+#: What may stand behind a name.
+_TERMINATOR = r"(?= [ \t\r\n.,|:)(] | \}\} | \Z )"
 _TOKEN = re.compile(
     rf"""
     (?P<space>   [ \t\r\n]+ )
@@ -44,6 +46,30 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+#: What nearly all actions are made of: tokens in ASCII that need no second look, with what Go wants behind them, and the end.
+#: Groups are named as kinds are. `trim` begins with the one white-space character that belongs to the marker.
+_PLAIN = re.compile(
+    rf"""
+    [ \t\r\n]* (?:
+        (?P<end>      \}}\}} )
+      | (?P<trim>     [ \t\r\n]-\}}\}} )
+      | (?P<word>     [A-Za-z_][A-Za-z0-9_]*+ {_TERMINATOR} )
+      | (?P<field>    \.(?![0-9])[A-Za-z0-9_]*+ {_TERMINATOR} )
+      | (?P<variable> \$[A-Za-z0-9_]*+ {_TERMINATOR} )
+      | (?P<string>   "[^"\\\n]*" )
+      | (?P<open>     \( )
+      | (?P<close>    \) )
+      | (?P<pipe>     \| )
+      | (?P<declare>  := )
+      | (?P<number>   (?:0|[1-9][0-9]{{0,17}}) (?=[ \t\r\n|)] | \}}\}}) )
+      | (?P<raw>      `[^`]*` )
+      | (?P<assign>   = )
+      | (?P<other>    , )
+    )
+    """,
+    re.VERBOSE,
+)
+_ENDS = ("end", "trim")
 _NEEDS_TERMINATOR = frozenset({"variable", "field", "word"})
 _LEFT = re.compile(r"\{\{(-(?=[ \t\r\n]))?")
 
@@ -75,6 +101,9 @@ class Token(NamedTuple):
     start: int
     end: int
     spaced: bool
+
+
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +175,34 @@ def _comment(text: str, start: int, inner: int, *, trim_left: bool) -> Action:
 
 
 def _action(text: str, start: int, inner: int, *, trim_left: bool) -> Action:
+    """The action whose content begins at `inner`.
+
+    Whatever is not plain is read once more, token by token, so that there is one place that says what Go refuses.
+    """
+    tokens: list[Token] = []
+    position = inner
+    depth = 0
+    match_plain = _PLAIN.match
+    while (match := match_plain(text, position)) is not None:
+        kind = match.lastgroup
+        begin, end = match.span(match.lastindex)  # type: ignore[arg-type]  # one group has matched
+        if kind in _ENDS:
+            if depth:
+                break
+            return Action(start, end, inner, begin, trim_left, kind == "trim", tuple(tokens))
+        if kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth -= 1
+            if depth < 0:
+                break
+        # As Token(...), without a call of Python's for each of a hundred thousand.
+        tokens.append(_new(Token, (kind, text[begin:end], begin, end, begin > position)))
+        position = end
+    return _odd_action(text, start, inner, trim_left=trim_left)
+
+
+def _odd_action(text: str, start: int, inner: int, *, trim_left: bool) -> Action:
     tokens: list[Token] = []
     position = inner
     depth = 0
