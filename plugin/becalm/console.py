@@ -75,7 +75,12 @@ def _shortage(error: OSError | MemoryError) -> str | None:
 
 def warn(line: str) -> None:
     """One warning, where Argo CD's log has it."""
-    sys.stderr.write(f"Warning: {line}\n")
+    sys.stderr.write(warning(line))
+
+
+def warning(line: str) -> str:
+    """A warning as it is printed."""
+    return f"Warning: {line}\n"
 
 
 def _write(output: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from becalm import console, wiring
-from becalm.answers import Answer, answer
+from becalm.answers import Answer, Missed, answer, look
 from becalm.config import load, memory
 from becalm.errors import ConfigError
 from becalm.request import Request
@@ -17,12 +17,27 @@ def _nobody(_: Request) -> None:
     """Nobody wants to know."""
 
 
-def generate(stopwatch: Stopwatch | None = None, begun: Callable[[Request], None] = _nobody) -> Answer:
+def kept(stopwatch: Stopwatch) -> Answer | Missed:
+    """The answer to `generate` that was kept, if there is one. Nothing is printed, and nothing rendered.
+
+    Raises:
+        PluginError: it cannot be told.
+    """
+    memory.bound(load.environment())
+    return look(wiring.from_environment(), stopwatch)
+
+
+def generate(
+    stopwatch: Stopwatch | None = None,
+    begun: Callable[[Request], None] = _nobody,
+    missed: Missed | None = None,
+) -> Answer:
     """Render the application that the environment describes, in the current directory, and print its warnings.
 
     Args:
         stopwatch: measures the stages.
         begun: is given what will be rendered, before that begins.
+        missed: somebody has looked into the cache already.
 
     Raises:
         PluginError: it cannot be rendered, or renders to nothing.
@@ -31,7 +46,7 @@ def generate(stopwatch: Stopwatch | None = None, begun: Callable[[Request], None
     with forward_termination():
         request = wiring.from_environment()
         begun(request)
-        found = answer(request, stopwatch)
+        found = answer(request, stopwatch, missed)
     for line in found.warnings:
         console.warn(line)
     if not found.output.strip():

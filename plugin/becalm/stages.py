@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, Literal, get_args
 
@@ -23,11 +23,14 @@ class Stopwatch:
 
     Args:
         now: a clock that never goes back, in seconds.
+        begun: what another one has measured of the same render.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, begun: Mapping[Stage, float] | None = None
+    ) -> None:
         self._now = now
-        self._seconds: dict[Stage, float] = {}
+        self._seconds: dict[Stage, float] = dict(begun or {})
         self._within: list[float] = []
 
     @contextmanager

@@ -152,6 +152,15 @@ class Sidecar:
         return sorted(path.name for path in (self.top / "tmp").iterdir())
 
 
+def children(service: subprocess.Popen) -> list[int]:
+    """The processes that a service has forked: readers, and those of renders."""
+    return children_of(service.pid)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def is_running(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -6,6 +6,7 @@ for no longer than the operator allows. Entries hold Secrets: they are encrypted
 seed, and without a seed nothing is kept.
 """
 
-from becalm.answers.answering import Answer, answer
+from becalm.answers.answering import Answer, Missed, answer, look
+from becalm.answers.key import Key
 
-__all__ = ["Answer", "answer"]
+__all__ = ["Answer", "Key", "Missed", "answer", "look"]

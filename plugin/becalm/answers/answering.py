@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from becalm.answers import key as keys
@@ -35,23 +35,54 @@ class Answer:
     finish: Callable[[], dict[str, Any]]
 
 
-def answer(request: Request, stopwatch: Stopwatch | None = None) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """What a look at what is kept gave, where the answer was not there.
+
+    `key` is the answer's, None where it is not to be kept; `complaints` is what was wrong with the cache. After a while
+    (`is_old`) files that the operator mounts may be others.
+    """
+
+    key: Key | None
+    complaints: tuple[str, ...] = ()
+    is_old: bool = False
+
+
+def look(request: Request, watch: Stopwatch) -> Answer | Missed:
+    """The answer that was kept of the same inputs; nothing is rendered.
+
+    Raises:
+        ConfigError: a Redis is named that is none.
+    """
+    with watch.of("cache"):
+        store = Store(request.keeping, request.seed)
+        key = keys.of(request) if store.keeps else None
+        found = None if key is None else store.get(key.digest, at=request.at)
+    return Missed(key=key, complaints=store.complaints) if found is None else _kept(found, store.complaints)
+
+
+def answer(request: Request, stopwatch: Stopwatch | None = None, missed: Missed | None = None) -> Answer:
     """Render, or find what was rendered from the same inputs.
 
     Args:
         request: what to render.
         stopwatch: measures the stages, that of `finish` as well.
+        missed: somebody has looked already.
 
     Raises:
         PluginError: as `pipeline.render`. Errors are never kept.
     """
     watch = stopwatch or Stopwatch()
-    with watch.of("cache"):
-        store = Store(request.keeping, request.seed)
-        key = keys.of(request) if store.keeps else None
-        found = None if key is None else store.get(key.digest, at=request.at)
-    if found is not None:
-        return _kept(found, store.complaints)
+    looked: Answer | Missed = look(request, watch) if missed is None or missed.is_old else missed
+    if isinstance(looked, Answer):
+        return looked
+    if missed is not None and missed.is_old:
+        looked = replace(looked, complaints=(*missed.complaints, *looked.complaints))
+    return _rendered(request, watch, looked)
+
+
+def _rendered(request: Request, watch: Stopwatch, missed: Missed) -> Answer:
+    key = missed.key
     try:
         result = render(request, watch)
     except ToolFailedError as error:
@@ -68,11 +99,13 @@ def answer(request: Request, stopwatch: Stopwatch | None = None) -> Answer:
         seconds = 0 if key is None else _seconds(request, result, key)
         if key is not None and seconds > 0 and _is_unchanged(request, key):
             content = json.dumps([result.output, told], ensure_ascii=False)
-            store.put(key.digest, Entry(made=request.at, until=request.at + seconds, content=content))
+            Store(request.keeping, request.seed).put(
+                key.digest, Entry(made=request.at, until=request.at + seconds, content=content)
+            )
         # What was wrong with the cache is told once, and not kept.
-        return {**told, "warnings": [*own, *store.complaints]}
+        return {**told, "warnings": [*own, *missed.complaints]}
 
-    return Answer(output=result.output, warnings=(*own, *store.complaints), finish=finish)
+    return Answer(output=result.output, warnings=(*own, *missed.complaints), finish=finish)
 
 
 def _is_unchanged(request: Request, key: Key) -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import json
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,12 +14,7 @@ from becalm.config import load
 from becalm.generating import generate
 from becalm.report import source_of
 from becalm.request import Request
-from becalm.stages import Stopwatch
-
-#: Of a record in one line; without the differences a longer one is told.
-LARGEST = 4 * 1024 * 1024
-_LAST = 1 << 16
-_PR_SET_PDEATHSIG = 1
+from becalm.service import forked, handed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,26 +27,49 @@ class Order:
     environment: dict[bytes, bytes]
 
 
-def run(order: Order, record: int, notice: int, *, service: int) -> NoReturn:
+def start(order: Order, record: int) -> tuple[int, int]:
+    """Fork the process of a render.
+
+    Returns:
+        Its process id, and an open file that says `exit CODE` in a line as soon as output and errors are complete.
+
+    Raises:
+        OSError: the machine has no room for it; nothing of it is left.
+    """
+    reading, notice = os.pipe()
+    try:
+        own = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _run(order, record, notice, service=own)
+    except OSError:
+        os.close(reading)
+        raise
+    finally:
+        os.close(notice)
+    return pid, reading
+
+
+def _run(order: Order, record: int, notice: int, *, service: int) -> NoReturn:
     """Render and end the process with the exit code of `generate`.
 
     Args:
         order: the render.
-        record: an open file for what can be told of it, as JSON.
+        record: an open file for what can be told of it, as JSON. A reader may have left in it what it found.
         notice: a pipe that is told how the render ended, as soon as output and errors are complete.
         service: the process id of the service, with which the render ends.
     """
     code = 70
     try:
-        _end_with(service)
+        forked.begin(service)
         _become(order, record, notice)
+        missed, stopwatch = handed.taken(3)
         told: dict[str, Any] = {}
         found: list[Answer] = []
         begun: list[Request] = []
-        stopwatch = Stopwatch()
 
         def rendered() -> str:
-            found.append(generate(stopwatch, begun.append))
+            found.append(generate(stopwatch, begun.append, missed))
             return found[0].output
 
         code = console.guarded(rendered, told=lambda line: told.update(error=line))
@@ -64,7 +79,7 @@ def run(order: Order, record: int, notice: int, *, service: int) -> NoReturn:
             told |= found[0].finish()
         elif begun:
             told["source"] = source_of(begun[0])
-        os.write(3, _line({**told, "stages": stopwatch.seconds()}))
+        forked.put(3, forked.line({**told, "stages": stopwatch.seconds()}))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     finally:
@@ -72,34 +87,14 @@ def run(order: Order, record: int, notice: int, *, service: int) -> NoReturn:
         os._exit(code)
 
 
-def _end_with(service: int) -> None:
-    """Have the kernel send SIGTERM, which ends the render and its helm, when the service ends however it does (prctl(2))."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != service:
-        os._exit(143)
-
-
 def _become(order: Order, record: int, notice: int) -> None:
-    signal.set_wakeup_fd(-1)
-    for caught in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP):
-        signal.signal(caught, signal.SIG_DFL)
-    os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     os.fchdir(order.directory)
     # Numbers above the highest that is needed here, so that none is overwritten before it is copied.
     copies = [os.dup(number) for number in (null, order.output, order.errors, record, notice)]
     for target, number in enumerate(copies):
         os.dup2(number, target, inheritable=target < 3)
-    os.closerange(5, _LAST)
+    os.closerange(5, forked.LAST)
     load.replace_environment(order.environment)
     # One render and the end: collecting would only touch, and so copy, the parent's memory.
     gc.disable()
-
-
-def _line(told: dict[str, Any]) -> bytes:
-    data = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
-    if len(data) > LARGEST:
-        data = json.dumps({**told, "diffs": [], "truncated": True}, ensure_ascii=False).encode(
-            "utf-8", "replace"
-        )
-    return data if len(data) <= LARGEST else b"{}"

@@ -70,8 +70,13 @@ def _is_ours(path: str) -> bool:
 
 def message(environment: dict[bytes, bytes]) -> bytes:
     """A request as it goes over the socket."""
-    body = b"\0".join(name + b"=" + value for name, value in environment.items())
+    body = entries(environment)
     return len(body).to_bytes(4, "big") + body
+
+
+def entries(environment: dict[bytes, bytes]) -> bytes:
+    """An environment as it goes from process to process."""
+    return b"\0".join(name + b"=" + value for name, value in environment.items())
 
 
 def ask(path: str, files: list[int], environment: dict[bytes, bytes], seconds: float | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import os
+import resource
 import socket
 import struct
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from becalm.service.child import Order
 
 _FILES = 3
 _CHUNK = 1 << 18
+_MOST_FILES = 1 << 16
 
 
 @dataclass(slots=True, eq=False)
@@ -57,17 +59,21 @@ class Message:
             return None
         if len(self._files) != _FILES:
             raise ValueError("files are missing")
-        entries = bytes(self._data[4:]).split(b"\0")
+        variables = environment(bytes(self._data[4:]))
         self._data = bytearray()
         directory, output, errors = self._files
-        environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-        return Order(directory=directory, output=output, errors=errors, environment=environment)
+        return Order(directory=directory, output=output, errors=errors, environment=variables)
 
     def close(self) -> None:
         """Close the files that came."""
         for number in self._files:
             os.close(number)
         self._files = []
+
+
+def environment(data: bytes) -> dict[bytes, bytes]:
+    """An environment from its entries, separated by NUL."""
+    return dict(entry.split(b"=", 1) for entry in data.split(b"\0") if b"=" in entry)
 
 
 def accept(listener: socket.socket) -> socket.socket | None:
@@ -132,3 +138,13 @@ def _is_served(path: Path) -> bool:
         except BlockingIOError:
             return True
         return True
+
+
+def more_files() -> int:
+    """Let this process open as many files as it may, within reason; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft >= most:
+        return most
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
