@@ -83,7 +83,7 @@ LOCK := $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url
 .PHONY: lock
 lock: $(STAMP) ## pin what goes into the image, by hash (UPGRADE=--upgrade: newest versions)
 	$(LOCK) $(UPGRADE) --extra redis pyproject.toml --output-file requirements.lock
-	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	$(PY) -c 'import tomllib; print("ziglang", *tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(LOCK) $(UPGRADE) - --output-file requirements-build.lock
 
 .PHONY: tools

@@ -42,6 +42,7 @@ class Sidecar:
         }  # fmt: skip
         (top / "tmp").mkdir()
         self.log = top / "log"
+        self.client = self.argv("generate")
 
     def start(self, **variables: str) -> subprocess.Popen:
         """Start `becalm serve` and wait until it is ready."""
@@ -105,7 +106,7 @@ class Sidecar:
         """Start `becalm generate` as argocd-cmp-server does: a group of its own, no input, output in pipes."""
         env = {**self.env, "ARGOCD_APP_PARAMETERS": json.dumps(parameters), **variables}
         return subprocess.Popen(
-            self.argv("generate"), cwd=self.app, env=env, stdin=subprocess.DEVNULL,
+            self.client, cwd=self.app, env=env, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0, text=True,
         )  # fmt: skip
 

@@ -334,11 +334,12 @@ def test_the_steps_that_build_becalm_work(tmp_path):
             if (ROOT / name).is_dir():
                 shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.egg-info"))
             else:
-                shutil.copy(ROOT / name, source / name)
+                shutil.copy(ROOT / name, source)
     commands = places["/opt/becalm"] / "bin"
     assert {"becalm", "becalm-helm", "becalm-helm-guard"} <= {one.name for one in commands.iterdir()}
     assert not list(commands.glob("pip*"))
-    assert (commands / "becalm").read_text().startswith(f"#!{commands}/python -IS\n")
+    assert (commands / "becalm").read_bytes().startswith(b"\x7fELF")
+    assert (commands / "becalm-python").read_text().startswith(f"#!{commands}/python -IS\n")
     run = subprocess.run(
         [str(commands / "becalm"), "rules", "list"], env={"PATH": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True, text=True, check=False, timeout=60,
@@ -353,9 +354,11 @@ def test_becalm_in_the_image_is_the_one_that_starts_fast():
     (step,) = (text for text in stage("becalm").all("RUN") if "becalm.launcher" in text)
     commands = [command.strip() for command in step.split("&&")]
     installed = next(number for number, command in enumerate(commands) if "/wheels/becalm-" in command)
-    written = commands.index("/opt/becalm/bin/python -m becalm.launcher /opt/becalm/bin/becalm")
-    compiled = next(number for number, command in enumerate(commands) if "compileall" in command)
-    assert installed < written < compiled
+    written = commands.index("/opt/becalm/bin/python -m becalm.launcher /opt/becalm/bin/becalm-python")
+    (built,) = (number for number, command in enumerate(commands) if "becalm.c" in command)
+    assert installed < written < built
+    assert '-DPYTHON_COMMAND="/opt/becalm/bin/becalm-python"' in commands[built]
+    assert commands[built].endswith("-o /opt/becalm/bin/becalm")
 
 
 def test_the_image_writes_only_below_the_pods_tmp():

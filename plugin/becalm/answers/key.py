@@ -9,12 +9,13 @@ time limits, and where the private directories are.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import stat
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,7 @@ from becalm.sources import detect, kustomization, kustomize
 from becalm.sources import tree as charts
 from becalm.stabilise.recorded import NAME as LOOKUPS
 
-_SCHEME = "becalm answer key 1"
+_SCHEME = "becalm answer key 2"
 _MOST_FILES = 50_000
 _MOST_BYTES = 512 * 1024 * 1024
 #: Fields of a request that cannot reach its output, or that are looked at in another way.
@@ -86,7 +87,8 @@ def _inputs(request: Request, digest: _Digest) -> bool:
     options = request.options
     for path in options.values:
         digest.file(path)
-    digest.value({**_plain(options), "values": len(options.values), "set_files": ()})
+    digest.value(replace(options, values=(), set_files=()))
+    digest.value((len(options.values), len(options.set_files)))
     for item in options.set_files:
         name, _, file = item.partition("=")
         digest.add(name)
@@ -201,22 +203,11 @@ class _Digest:
             self._hash.update(len(data).to_bytes(8, "big") + data)
 
     def value(self, value: object) -> None:
-        """A value of plain types, with the type of each; of a dataclass its fields."""
-        if is_dataclass(value):
-            value = _plain(value)
-        if isinstance(value, Mapping):
-            self.add(f"map {len(value)}")
-            for key in sorted(value):
-                self.add(str(key))
-                self.value(value[key])
-        elif isinstance(value, (list, tuple)):
-            self.add(f"list {len(value)}")
-            for one in value:
-                self.value(one)
-        elif value is None or isinstance(value, (str, int, float, bool, Fraction)):
-            self.add(f"{type(value).__name__} {value}")
-        else:
-            raise _UnfitError(type(value).__name__)
+        """A value of plain types, in mappings with texts as keys, or in dataclasses, of which the fields count."""
+        try:
+            self.add(json.dumps(value, sort_keys=True, default=_plain))
+        except TypeError as error:
+            raise _UnfitError(str(error)) from error
 
     def program(self, name: str, path: str) -> None:
         """A program by its content."""
@@ -284,8 +275,19 @@ def _shows_git(directory: str) -> bool:
     return not charts.rules(top, top, top.name).ignores(".git", is_dir=True)
 
 
-def _plain(value: object) -> dict[str, object]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]  # a dataclass
+def _plain(value: object) -> object:
+    """What JSON has no word for, in its words.
+
+    Raises:
+        TypeError: it has none for this.
+    """
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Fraction):
+        return ["fraction", str(value)]
+    raise TypeError(type(value).__name__)
 
 
 def program(path: str) -> bytes:

@@ -72,8 +72,9 @@ class Message:
 
 
 def environment(data: bytes) -> dict[bytes, bytes]:
-    """An environment from its entries, separated by NUL."""
-    return dict(entry.split(b"=", 1) for entry in data.split(b"\0") if b"=" in entry)
+    """An environment from its entries, separated by NUL; of two with one name the first counts, as it does for getenv(3)."""
+    entries = reversed(data.split(b"\0"))
+    return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
 def accept(listener: socket.socket) -> socket.socket | None:
