@@ -14,7 +14,7 @@ import pytest
 import yaml
 from applications import write
 from cmp_server import CallError, CmpServer, pack
-from services import CHART, Sidecar, gone
+from services import CHART, Sidecar, children, gone
 
 VARIABLES = {
     "ARGOCD_APP_NAME": "my-app", "ARGOCD_APP_PROJECT_NAME": "default", "ARGOCD_APP_NAMESPACE": "space", "ARGOCD_APP_REVISION": "abc",
@@ -266,13 +266,18 @@ def test_many_calls_at_once(tmp_path, request):
         before = resident(service.pid)
         number, wrong = soak(sidecar, server, seconds, workers)
         after = resident(service.pid)
-        children = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+        readers = children(service)
         files = len(list(Path(f"/proc/{service.pid}/fd").iterdir()))
+        largest = max(map(resident, readers))
     print(
-        f"\n{number} calls by {workers} workers in {seconds:g} s; the service: {before} KiB before, {after} KiB after, {files} files"
+        f"\n{number} calls by {workers} workers in {seconds:g} s; the service: {before} KiB before, {after} KiB after, {files} files; "
+        f"a reader: at most {largest} KiB"
     )
     assert wrong == []
     assert number > workers
-    assert (children, list(server.work.iterdir()), sidecar.leftovers()) == ([], [], [])
+    assert len(readers) <= 2
+    assert gone(readers)
+    assert (list(server.work.iterdir()), sidecar.leftovers()) == ([], [])
     assert files < 20
+    assert largest < before + 65536
     assert after < before + 8192

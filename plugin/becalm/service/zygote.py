@@ -361,7 +361,7 @@ class Service:
                 self._selector.unregister(one.connection)
             one.connection.close()
         one.message.close()
-        if not self._is_at_work(one):
+        if not one.pid:
             one.close_record()
 
     def _record(self, one: Client, **told: Any) -> None:
