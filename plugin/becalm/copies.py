@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becalm.errors import ConfigError, ManifestError, SourceError
-from becalm.sources.chart import ChartTree, Location, is_template, template_path, write_chart
+from becalm.sources.chart import (
+    ChartTree,
+    Location,
+    is_template,
+    no_copy,
+    pack_chart,
+    template_path,
+    write_chart,
+)
 from becalm.sources.helm import HelmOptions, ended_by_signal
 from becalm.sources.process import Completed
 from becalm.templates import functions
@@ -21,6 +29,7 @@ from becalm.templates.files import TemplateFile
 
 if TYPE_CHECKING:
     from becalm.derive.deriver import Deriver
+    from becalm.sources.packing import Packed
     from becalm.stabilise.epochs import Epochs
     from becalm.stabilise.looking import Lookups
     from becalm.stabilise.stabiliser import Attempt, Observed, Stabilised, Stabiliser
@@ -92,6 +101,7 @@ class Copy:
         self.path = Path()
         """What helm was given last: a directory, or an archive in one."""
         self._changed: dict[str, str] | None = None
+        self._packed: Packed | None = None
         self._stabiliser: Stabiliser | None = None
         self._runtime = ""
 
@@ -143,9 +153,7 @@ class Copy:
 
     def quieten(self) -> None:
         """Let the copy print nothing of ours, where somebody else renders it once more."""
-        if self._tells_lookups and self.path.is_dir():
-            (self.path / _LAST).unlink()
-        elif self._tells_lookups:
+        if self._tells_lookups:
             assert self._changed is not None
             self._tells_lookups = False
             self._write(self._changed, self._runtime)
@@ -160,8 +168,8 @@ class Copy:
         from becalm.stabilise.stabiliser import Attempt  # noqa: PLC0415
 
         self._runtime = runtime
-        if changed is self._changed and self.path.is_dir():
-            (self.path / _RUNTIME).write_bytes(_encode(runtime))
+        if changed is self._changed and self._packed is not None:
+            self._add(self._packed, runtime)
         else:
             self._write(changed, runtime)
         done = self.run(self.path)
@@ -179,13 +187,25 @@ class Copy:
                 # Helm drops the notes; a file that runs right after them prints what they recorded.
                 sibling = location[-1].removesuffix(".txt") + ".becalm.yaml"
                 replaced[(*location[:-1], sibling)] = b'{{ include "becalm.notes" . }}'
-        replaced[(_RUNTIME,)] = _encode(runtime)
         if self._tells_lookups:
             replaced[(_LAST,)] = b'{{ include "becalm.lookups" . }}'
         replaced |= release(self.tree, self._revision)
         directory = Path(tempfile.mkdtemp(prefix="chart-", dir=self.work))
-        self.path = write_chart(self.tree, replaced, directory / "chart")
-        self._changed = changed
+        self._changed, self._packed = changed, pack_chart(self.tree, replaced)
+        if self._packed is None:
+            self.path = write_chart(
+                self.tree, {**replaced, (_RUNTIME,): _encode(runtime)}, directory / "chart"
+            )
+        else:
+            self.path = directory / "chart.tgz"
+            self._add(self._packed, runtime)
+
+    def _add(self, packed: Packed, runtime: str) -> None:
+        """Write the copy with this runtime."""
+        try:
+            packed.write(self.path, {_RUNTIME: _encode(runtime)})
+        except OSError as error:
+            raise no_copy(self.tree, error) from error
 
 
 def release(tree: ChartTree, revision: int) -> dict[Location, bytes]:

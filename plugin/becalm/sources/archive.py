@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from becalm.errors import SourceError
 from becalm.sources.tarball import ArchiveLimits, Entry, Kind, read_entries
 
-__all__ = ["ArchiveLimits", "read_chart_archive", "write_chart_archive"]
+__all__ = ["ArchiveLimits", "add", "read_chart_archive", "write_chart_archive"]
 
 _DRIVE = re.compile("[a-zA-Z]:/")
 _HINT = "package the chart again with `helm package`"
@@ -62,20 +62,27 @@ def write_chart_archive(name: str, files: Mapping[str, bytes]) -> bytes:
         name: the directory inside the archive; Helm does not look at it.
         files: POSIX path, relative to the chart, to content.
 
-    Files come in the order in which Helm walks a directory, since it renders the files of
-    `crds/` in the order in which it loads them.
     """
     packed = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0, compresslevel=6) as stream,
         tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for path in sorted(files, key=lambda path: path.split("/")):
-            header = tarfile.TarInfo(f"{name}/{path}")
-            header.size = len(files[path])
-            header.mode = 0o644
-            archive.addfile(header, io.BytesIO(files[path]))
+        add(archive, name, files)
     return packed.getvalue()
+
+
+def add(archive: tarfile.TarFile, name: str, files: Mapping[str, bytes]) -> None:
+    """Add the files of a chart to an archive.
+
+    Files come in the order in which Helm walks a directory, since it renders the files of
+    `crds/` in the order in which it loads them.
+    """
+    for path in sorted(files, key=lambda path: path.split("/")):
+        header = tarfile.TarInfo(f"{name}/{path}")
+        header.size = len(files[path])
+        header.mode = 0o644
+        archive.addfile(header, io.BytesIO(files[path]))
 
 
 def _path(where: str, entry: Entry) -> str:

@@ -2,7 +2,7 @@
 
 from becalm.sources.layout import chart_prefix, is_template, template_path
 from becalm.sources.tree import ChartTree, Location, label, load_chart
-from becalm.sources.write import write_chart
+from becalm.sources.write import no_copy, pack_chart, write_chart
 
 __all__ = [
     "ChartTree",
@@ -11,6 +11,8 @@ __all__ = [
     "is_template",
     "label",
     "load_chart",
+    "no_copy",
+    "pack_chart",
     "template_path",
     "write_chart",
 ]

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from becalm.errors import SourceError
 from becalm.sources.archive import write_chart_archive
 from becalm.sources.helmignore import Rules
+from becalm.sources.packing import Packed
 from becalm.sources.tree import BOM, HELMIGNORE, ChartTree, Location
 
 _PACKED_NAME = "chart.tgz"
@@ -61,9 +62,36 @@ def write_chart(
             target.write(packed)
         return destination / _PACKED_NAME
     except OSError as error:
-        raise SourceError(
-            f"the chart cannot be copied to the working directory: {error.strerror}", where=tree.where
-        ) from error
+        raise no_copy(tree, error) from error
+
+
+def no_copy(tree: ChartTree, error: OSError) -> SourceError:
+    """The error of a chart that cannot be copied."""
+    return SourceError(
+        f"the chart cannot be copied to the working directory: {error.strerror}", where=tree.where
+    )
+
+
+def pack_chart(tree: ChartTree, replaced: Mapping[Location, bytes]) -> Packed | None:
+    """The chart in one file, for helm alone; None where helm would see another chart in it than in a directory.
+
+    Args:
+        tree: the chart.
+        replaced: as for `write_chart`.
+
+    Raises:
+        SourceError: a file cannot be read.
+        ValueError: as `write_chart`.
+    """
+    files = _apply(tree, _edits(tree, replaced, {}))
+    try:
+        contents = {path: _bytes(content) for path, content in files.items()}
+    except OSError as error:
+        raise no_copy(tree, error) from error
+    try:
+        return Packed(contents)
+    except ValueError:
+        return None
 
 
 def _edits(
