@@ -108,7 +108,10 @@ def test_a_chart_that_cannot_be_packed_is_rendered_all_the_same(app):
             "templates/a.yaml": secret.encode(),
         },
     )
-    first, second = app.generate(), app.generate(BECALM_CACHE_DIR="off")
+    seed = app.top / "seed"
+    seed.touch(mode=0o600)
+    seed.write_bytes(bytes(range(32)))
+    first, second = (app.generate(BECALM_SEED_FILE=str(seed), BECALM_CACHE_DIR="off") for _ in range(2))
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout == second.stdout
     assert "kind: Secret" in first.stdout
